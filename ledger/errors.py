@@ -1,0 +1,313 @@
+"""One root error, and a class for each thing that can be refused or can fail. Facts are fields, so that edges can show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def _names(items: Iterable[str]) -> str:
+    return ", ".join(items)
+
+
+class LedgerError(Exception):
+    """Anything that the ledger refuses or fails at. `code` is stable: it is the problem type at the HTTP edge."""
+
+    code = "ledger-error"
+
+    def __init__(self, message: str, **facts: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.facts = facts
+
+
+class RefusedError(LedgerError):
+    """A command that the recorded facts do not allow. Nothing of it is stored."""
+
+    code = "refused"
+
+
+class NotFoundError(LedgerError):
+    """Something named does not exist."""
+
+    code = "not-found"
+
+
+class ConflictError(LedgerError):
+    """Something named exists already, or the state has moved on."""
+
+    code = "conflict"
+
+
+class InvalidInputError(LedgerError):
+    """A value that can not be right whatever the state is."""
+
+    code = "invalid-input"
+
+
+class PolicyError(InvalidInputError):
+    """A policy field is unknown, of the wrong kind or out of range."""
+
+    code = "policy-invalid"
+
+
+class UnknownLibraryError(NotFoundError):
+    code = "library-unknown"
+
+    def __init__(self, library: str, known: Iterable[str] = ()) -> None:
+        known = tuple(known)
+        hint = f"; known: {_names(known)}" if known else f"; create it with `sagebook library create {library}`"
+        super().__init__(f"there is no library {library!r}{hint}", library=library, known=known)
+
+
+class LibraryExistsError(ConflictError):
+    code = "library-exists"
+
+    def __init__(self, library: str) -> None:
+        super().__init__(f"library {library!r} exists already; choose another name or use it as it is", library=library)
+
+
+class UnknownExperienceError(NotFoundError):
+    code = "experience-unknown"
+
+    def __init__(self, experience: str, close: Iterable[str] = ()) -> None:
+        close = tuple(close)
+        hint = f"; close names: {_names(close)}" if close else "; record it before it is used"
+        super().__init__(f"there is no experience {experience!r}{hint}", experience=experience, close=close)
+
+
+class ExperienceExistsError(ConflictError):
+    code = "experience-exists"
+
+    def __init__(self, experience: str) -> None:
+        super().__init__(f"experience {experience!r} is recorded already; amend it or choose another id", experience=experience)
+
+
+class ExperienceRetiredError(RefusedError):
+    code = "experience-retired"
+
+    def __init__(self, experience: str) -> None:
+        super().__init__(f"experience {experience!r} is retired and can not be offered or changed", experience=experience)
+
+
+class ExperiencesFixedError(RefusedError):
+    code = "experiences-fixed"
+
+    def __init__(self, experience: str) -> None:
+        super().__init__(
+            f"experience {experience!r} is refused: the policy of this library takes no new experiences once a task has started",
+            experience=experience,
+        )
+
+
+class ResidentRetrievedError(RefusedError):
+    code = "resident-retrieved"
+
+    def __init__(self, experience: str, stage: str) -> None:
+        super().__init__(
+            f"experience {experience!r} can not be retrieved in stage {stage!r}: its rule is resident, so it is presented already",
+            experience=experience,
+            stage=stage,
+        )
+
+
+class NotOfferedError(RefusedError):
+    code = "not-offered"
+
+    def __init__(self, experience: str, stage: str) -> None:
+        super().__init__(
+            f"experience {experience!r} was never offered in stage {stage!r}: it was neither retrieved nor presented as a resident rule; "
+            "retrieve it first",
+            experience=experience,
+            stage=stage,
+        )
+
+
+class DecisionsMissingError(RefusedError):
+    code = "decisions-missing"
+
+    def __init__(self, stage: str, missing: Iterable[str]) -> None:
+        missing = tuple(missing)
+        super().__init__(
+            f"stage {stage!r} can not be scored: no adoption decision for {_names(missing)}; decide on each with a reason first",
+            stage=stage,
+            missing=missing,
+        )
+
+
+class EvidenceMissingError(RefusedError):
+    code = "evidence-missing"
+
+    def __init__(self, stage: str, what: str) -> None:
+        super().__init__(f"stage {stage!r} can not be scored: {what}", stage=stage)
+
+
+class UnknownTaskError(NotFoundError):
+    code = "task-unknown"
+
+    def __init__(self, task: str) -> None:
+        super().__init__(f"there is no task {task!r}; start it first", task=task)
+
+
+class TaskExistsError(ConflictError):
+    code = "task-exists"
+
+    def __init__(self, task: str) -> None:
+        super().__init__(f"task {task!r} was started already", task=task)
+
+
+class TaskFinishedError(RefusedError):
+    code = "task-finished"
+
+    def __init__(self, task: str) -> None:
+        super().__init__(f"task {task!r} is finished; start another one", task=task)
+
+
+class UnknownStageError(NotFoundError):
+    code = "stage-unknown"
+
+    def __init__(self, stage: str) -> None:
+        super().__init__(f"there is no stage {stage!r}; open it first", stage=stage)
+
+
+class StageExistsError(ConflictError):
+    code = "stage-exists"
+
+    def __init__(self, stage: str) -> None:
+        super().__init__(f"stage {stage!r} was opened already", stage=stage)
+
+
+class StageClosedError(RefusedError):
+    code = "stage-closed"
+
+    def __init__(self, stage: str, status: str) -> None:
+        super().__init__(f"stage {stage!r} is {status}; nothing can be added to it", stage=stage, status=status)
+
+
+class StageOpenError(RefusedError):
+    code = "stage-open"
+
+    def __init__(self, task: str, stage: str) -> None:
+        super().__init__(
+            f"task {task!r} has an open stage {stage!r}; score or abandon it first", task=task, stage=stage
+        )
+
+
+class NoCorrectCandidateError(RefusedError):
+    code = "no-correct-candidate"
+
+    def __init__(self, task: str) -> None:
+        super().__init__(
+            f"the optimization stage of task {task!r} can not open: no candidate has passed verification and been measured yet",
+            task=task,
+        )
+
+
+class UnknownCandidateError(NotFoundError):
+    code = "candidate-unknown"
+
+    def __init__(self, candidate: str) -> None:
+        super().__init__(f"there is no candidate {candidate!r} in this stage; propose it first", candidate=candidate)
+
+
+class CandidateExistsError(ConflictError):
+    code = "candidate-exists"
+
+    def __init__(self, candidate: str) -> None:
+        super().__init__(f"candidate {candidate!r} was proposed already", candidate=candidate)
+
+
+class BudgetSpentError(RefusedError):
+    code = "budget-spent"
+
+    def __init__(self, task: str, budget: int) -> None:
+        super().__init__(f"task {task!r} has used its budget of {budget} rounds", task=task, budget=budget)
+
+
+class ReportInvalidError(InvalidInputError):
+    """A judge's report whose signature, form or subject does not hold."""
+
+    code = "report-invalid"
+
+
+class RuleInvalidError(InvalidInputError):
+    code = "rule-invalid"
+
+
+class UnknownBlobError(NotFoundError):
+    code = "blob-unknown"
+
+    def __init__(self, sha256: str) -> None:
+        super().__init__(f"there is no blob {sha256}", sha256=sha256)
+
+
+class BlobMismatchError(InvalidInputError):
+    code = "blob-mismatch"
+
+    def __init__(self, claimed: str, found: str) -> None:
+        super().__init__(f"the content hashes to {found}, not to {claimed}", claimed=claimed, found=found)
+
+
+class SequenceConflictError(ConflictError):
+    """Lost the race: the library is not at the sequence that the append expected."""
+
+    code = "sequence-conflict"
+
+    def __init__(self, library: str, expected: int, found: int) -> None:
+        super().__init__(
+            f"library {library!r} is at sequence {found}, not at {expected}; read again and retry",
+            library=library,
+            expected=expected,
+            found=found,
+        )
+
+
+class IdempotencyConflictError(ConflictError):
+    """The same idempotency key came with other content."""
+
+    code = "idempotency-conflict"
+
+    def __init__(self, library: str, key: str) -> None:
+        super().__init__(
+            f"idempotency key {key!r} was used in library {library!r} with other content; use a new key for a new request",
+            library=library,
+            key=key,
+        )
+
+
+class TraceInvalidError(InvalidInputError):
+    """A line of a trace that can not be read or is refused; names the line."""
+
+    code = "trace-invalid"
+
+    def __init__(self, line: int, reason: str, cause: str | None = None) -> None:
+        super().__init__(f"line {line}: {reason}", line=line, cause=cause)
+        self.line = line
+
+
+class SchemaOutdatedError(LedgerError):
+    code = "schema-outdated"
+
+    def __init__(self, url: str, found: str, wanted: str) -> None:
+        super().__init__(
+            f"the database {url} has schema {found}, this version needs {wanted}; run `sagebook db upgrade`",
+            url=url,
+            found=found,
+            wanted=wanted,
+        )
+
+
+class LogCorruptError(LedgerError):
+    """A stored record does not match its hash, its neighbours or its form."""
+
+    code = "log-corrupt"
+
+    def __init__(self, library: str, sequence: int, reason: str) -> None:
+        super().__init__(f"library {library!r}, sequence {sequence}: {reason}", library=library, sequence=sequence)
+        self.sequence = sequence
+
+
+class UnreachableError(LedgerError):
+    code = "unreachable"
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(f"the ledger at {url} can not be reached: {reason}; start it with `sagebook serve`", url=url)

@@ -1,0 +1,459 @@
+"""What goes over HTTP, typed once for the service and the client. Ids supplied by a client are kept as they are."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+StageKind = Literal["correctness", "optimization"]
+Id = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\s/?#%\x00-\x1f][^/?#%\x00-\x1f]*$")]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Text = Annotated[str, Field(max_length=4_000_000)]
+Line = Annotated[str, Field(max_length=20_000)]
+Reason = Annotated[str, Field(min_length=1, max_length=20_000)]
+
+
+class Wire(BaseModel):
+    """Root: fields are exact, and an unknown one is an error rather than lost."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+# --- libraries -----------------------------------------------------------------------------------------------------
+
+
+class NewLibrary(Wire):
+    """`policy` is a preset's name or a mapping of policy fields over the preset `sage`."""
+
+    library: Id
+    policy: str | dict[str, Any] = "sage"
+    title: str = ""
+
+
+class Library(Wire):
+    library: str
+    title: str
+    sequence: int
+    policy_name: str
+    policy: dict[str, Any]
+    experiences: int
+    residents: int
+    resident_tokens: int
+    tasks: int
+    scored_stages: int
+
+
+class Libraries(Wire):
+    items: list[Library]
+    next_cursor: str | None = None
+
+
+# --- experiences ---------------------------------------------------------------------------------------------------
+
+
+class Conditions(Wire):
+    """When an experience applies. An empty field holds for anything."""
+
+    families: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
+    chips: tuple[str, ...] = ()
+    toolkit: str = ""
+
+
+class Source(Wire):
+    """Where it came from. `texts` are blobs stored before, e.g. the two sources of a differential pair."""
+
+    kind: Literal["document", "differential", "repair", "person", "import"] = "person"
+    name: Line = ""
+    texts: tuple[Sha256, ...] = ()
+
+
+class NewExperience(Wire):
+    experience: Id
+    title: Line
+    body: Text
+    stages: tuple[StageKind, ...] = ("correctness", "optimization")
+    conditions: Conditions = Conditions()
+    source: Source = Source()
+
+
+class AmendExperience(Wire):
+    title: Line
+    body: Text
+    reason: Reason
+
+
+class Retirement(Wire):
+    reason: Reason
+
+
+class NewRule(Wire):
+    """`tokens` may be given with the name of the `tokenizer` that counted; otherwise the ledger estimates from bytes and says so."""
+
+    text: Text
+    tokens: Annotated[int, Field(gt=0)] | None = None
+    tokenizer: str = "declared"
+    model: str = ""
+
+
+class Experience(Wire):
+    experience: str
+    title: str
+    body: str | None
+    stages: tuple[str, ...]
+    conditions: Conditions
+    source: Source
+    recorded: int
+    """Sequence at which it was recorded."""
+    value: float
+    retrievals: int
+    adoptions: int
+    operators: list[str]
+    frequency: float
+    resident: bool
+    tokens: int | None
+    rule: str | None
+    retired: bool
+    awaiting_distillation: bool
+
+
+class Experiences(Wire):
+    items: list[Experience]
+    next_cursor: str | None = None
+
+
+class ExperienceState(Wire):
+    """One line of `sagebook state`."""
+
+    value: float
+    retrievals: int
+    adoptions: int
+    operators: list[str]
+    frequency: float
+    resident: bool
+    tokens: int | None
+    retired: bool
+
+
+class State(Wire):
+    library: str
+    sequence: int
+    policy: dict[str, Any]
+    experiences: dict[str, ExperienceState]
+
+
+# --- tasks and stages ----------------------------------------------------------------------------------------------
+
+
+class NewTask(Wire):
+    task: Id
+    operator: Line
+    level: int = 0
+    model: Line
+    budget: Annotated[int, Field(gt=0, le=100_000)] = 30
+    family: str = ""
+    dtype: str = ""
+    language: str = ""
+    configuration: dict[str, str] = {}
+    environment: dict[str, str] = {}
+
+
+class FinishTask(Wire):
+    solved: bool
+    summary: Line = ""
+
+
+class Task(Wire):
+    """A task as it stands; enough for an interrupted agent to continue."""
+
+    task: str
+    operator: str
+    level: int
+    model: str
+    budget: int
+    rounds: int
+    configuration: dict[str, str]
+    environment: dict[str, str]
+    finished: bool
+    solved: bool
+    stages: list[Stage]
+    candidates: list[Candidate]
+
+
+class Tasks(Wire):
+    items: list[Task]
+    next_cursor: str | None = None
+
+
+class NewStage(Wire):
+    stage: Id
+    kind: StageKind
+    operator: Line | None = None
+    """The task's operator where it is absent."""
+    basis: Literal["judged", "reported"] = "judged"
+
+
+class PresentedRule(Wire):
+    experience: str
+    rule: str
+    value: float
+    tokens: int
+
+
+class Stage(Wire):
+    stage: str
+    task: str
+    kind: str
+    operator: str
+    status: Literal["open", "scored", "abandoned"]
+    score: float | None
+    retrieved: list[str]
+    rules: list[str]
+    withheld: str | None
+    undecided: list[str]
+    decided: dict[str, bool]
+
+
+class OpenedStage(Wire):
+    """What the agent sees as it begins: the resident rules."""
+
+    stage: Stage
+    rules: list[PresentedRule]
+
+
+class Retrieval(Wire):
+    query: Annotated[str, Field(min_length=1, max_length=20_000)]
+    limit: Annotated[int, Field(gt=0, le=1000)] | None = None
+
+
+class Offered(Wire):
+    experience: str
+    title: str
+    body: str
+    value: float
+    relevance: float
+    score: float
+
+
+class Retrieved(Wire):
+    offered: list[Offered]
+
+
+class Decision(Wire):
+    experience: Id
+    adopted: bool
+    reason: Reason
+    candidate: Id | None = None
+
+
+class Decisions(Wire):
+    decisions: Annotated[list[Decision], Field(min_length=1, max_length=10_000)]
+
+
+class NewCandidate(Wire):
+    candidate: Id
+    source: Text
+    language: str
+    change: Line
+    hypothesis: Line
+    parent: Id | None = None
+
+
+class Candidate(Wire):
+    candidate: str
+    stage: str
+    round: int
+    source: str
+    """Blob (SHA-256) of the source."""
+    language: str
+    change: str
+    hypothesis: str
+    parent: str | None
+    outcome: str | None
+    """The judge's word: compile_error, refused, crash, hang, resource, wrong or correct; None before it is judged."""
+    summary: str
+    latency_ms: float | None
+    reference_ms: float | None
+    noise_ms: float | None
+    report: str | None
+
+
+class Report(Wire):
+    """The judge's report: the exact JSON text, its Ed25519 signature and the judge's public key, both base64."""
+
+    report: Text
+    signature: str
+    judge_key: str
+
+
+class Diagnosis(Wire):
+    tool: Line
+    hypothesis: Line
+    evidence: Line
+    next_step: Line
+    candidate: Id | None = None
+
+
+class Cost(Wire):
+    kind: Literal["model", "compile", "device", "upkeep"]
+    seconds: Annotated[float, Field(ge=0)]
+    model: str = ""
+    input_tokens: Annotated[int, Field(ge=0)] = 0
+    output_tokens: Annotated[int, Field(ge=0)] = 0
+    estimated: bool = False
+
+
+class ReportedOutcome(Wire):
+    """A verdict by hand. Correctness: `correct`. Optimization: `first_ms`, and `best_ms` where there is one."""
+
+    correct: bool | None = None
+    first_ms: Annotated[float, Field(gt=0)] | None = None
+    best_ms: Annotated[float, Field(gt=0)] | None = None
+    source: Line = ""
+
+
+class Abandonment(Wire):
+    reason: Reason
+
+
+class ValueChange(Wire):
+    experience: str
+    old: float
+    new: float
+    alpha: float
+    n: int
+    feedback: float
+    adopted: bool
+
+
+class RankedRule(Wire):
+    experience: str
+    value: float
+    frequency: float
+    tokens: int
+    priority: float
+    resident: bool
+
+
+class ConsolidationResult(Wire):
+    sequence: int
+    trigger: str
+    subject: str
+    budget: int
+    used: int
+    admitted: list[str]
+    evicted: list[str]
+    ranked: list[RankedRule]
+
+
+class Score(Wire):
+    stage: str
+    sequence: int
+    score: float
+    adopted: list[str]
+    updates: list[ValueChange]
+    consolidation: ConsolidationResult | None
+    awaiting_distillation: list[str]
+
+
+# --- the log, blobs, audit -----------------------------------------------------------------------------------------
+
+
+class EventRecord(Wire):
+    """One event as it stands in the log. `time` is when it was recorded (RFC 3339, UTC)."""
+
+    library: str
+    sequence: int
+    type: str
+    schema_: int = Field(alias="schema")
+    id: str
+    time: str
+    actor: str
+    task: str | None
+    stage: str | None
+    payload: dict[str, Any]
+    previous_hash: str
+    hash: str
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Events(Wire):
+    items: list[EventRecord]
+    head: int
+    next_cursor: str | None = None
+
+
+class Blob(Wire):
+    sha256: str
+    size: int
+
+
+class Appended(Wire):
+    """First and last sequence of what a command appended; equal to each other where it was one event."""
+
+    first: int
+    last: int
+
+
+class ImportedTrace(Wire):
+    records: int
+    events: int
+    sequence: int
+
+
+class Verification(Wire):
+    library: str
+    ok: bool
+    events: int
+    head: str
+    bad_sequence: int | None = None
+    reason: str | None = None
+
+
+class Difference(Wire):
+    sequence: int
+    recorded: dict[str, Any] | None
+    derived: dict[str, Any] | None
+
+
+class DerivedExperience(Wire):
+    value: float
+    recorded_value: float
+    resident: bool
+    recorded_resident: bool
+
+
+class Rederivation(Wire):
+    """`first_difference` is None where the recorded policy gives the recorded outcome, event by event."""
+
+    library: str
+    sequence: int
+    policy_name: str
+    policy: dict[str, Any]
+    same_policy: bool
+    compared: int
+    first_difference: Difference | None
+    residents: list[str]
+    resident_tokens: int
+    would_enter: list[str]
+    would_leave: list[str]
+    rank_correlation: float | None
+    experiences: dict[str, DerivedExperience]
+
+
+class Problem(BaseModel):
+    """RFC 9457 problem document. `code` is the last part of `type`."""
+
+    model_config = ConfigDict(extra="allow")
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    instance: str | None = None
+    errors: list[dict[str, Any]] | None = None
+
+
+Task.model_rebuild()

@@ -6,6 +6,7 @@ a *resident* is a rule that is always in context, a *decision* says whether an o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -87,6 +88,8 @@ class Context:
     offers: tuple[Offer, ...]
     residents: tuple[Resident, ...]
     seed: int
+    advice: str = ""
+    """Why the last answer in this round could not be used, and what to do instead; empty at the first try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,8 @@ class Proposal:
     query: str | None = None
     """What to search the memory for next, in the model's words; the loop builds one where it is None."""
     usage: Usage = field(default_factory=lambda: Usage(model="none"))
+    transcript: str = ""
+    """What was said and answered, word for word, where the model is one that is spoken to; kept as a blob."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +159,49 @@ class RuleDraft:
 
     text: str
     usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the judge found. The signed report is the evidence; the fields beside it are read out of it."""
+
+    outcome: Outcome
+    summary: str
+    evidence: str
+    """The compiler's text, the first bad element, or the measured latencies."""
+    report: str
+    """The exact JSON text that was signed."""
+    signature: str
+    judge_key: str
+    latency_ms: float | None = None
+    reference_ms: float | None = None
+    noise_ms: float | None = None
+    compile_seconds: float = 0.0
+    device_seconds: float = 0.0
+
+
+class Workbench(Protocol):
+    """Where kernels are built, judged and timed. The real one is `agent.workbench.DeviceWorkbench`."""
+
+    def operators(self) -> tuple[str, ...]:
+        """Names of the operators that it can judge, by level."""
+        ...
+
+    def card(self, operator: str) -> OperatorCard:
+        """What an author is told of an operator. Raises ConfigurationError for an unknown name."""
+        ...
+
+    def expert(self, operator: str) -> str | None:
+        """Source text of the operator's expert kernel, where there is one."""
+        ...
+
+    def environment(self) -> Mapping[str, str]:
+        """Chip, toolkit and compiler that verdicts are made under."""
+        ...
+
+    def judge(self, source: str, operator: str, *, seed: int) -> Verdict:
+        """Build, verify and time one candidate. Raises WorkbenchError when the device can not judge at all."""
+        ...
 
 
 class Model(Protocol):

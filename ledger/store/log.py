@@ -1,0 +1,195 @@
+"""The port of the event log: append what was decided, read what was stored.
+
+It knows bytes and sequences, never a typed event.
+
+One library is one stream: sequences 1, 2, 3 … without gaps, each record linked to the one before it by its hash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, Protocol, TypeAlias, overload
+
+import msgspec
+
+from ledger.errors import InvalidInputError, LibraryExistsError, SequenceConflictError, UnknownLibraryError
+
+GENESIS: Final = bytes(32)
+"""The hash before the first record."""
+
+NO_BLOBS: Final[Mapping[str, bytes]] = {}
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """An event that is to be appended: everything but its place in the log."""
+
+    type: str
+    """Name on disk, e.g. `stage.scored`."""
+    schema: int
+    id: str
+    time: str
+    """When it was recorded: RFC 3339, UTC."""
+    actor: str
+    task: str | None
+    stage: str | None
+    payload: msgspec.Raw
+    """JSON text."""
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """One row of the log, byte for byte."""
+
+    sequence: int
+    type: str
+    record: bytes
+    """Canonical JSON: what the hash covers."""
+    hash: bytes
+    """SHA-256 (32 bytes) of the hash before it and the record."""
+
+
+class Head(msgspec.Struct, frozen=True):
+    """Where a library ends. Sequence 0 and 32 zero bytes: there is no such library."""
+
+    sequence: int
+    hash: bytes
+
+
+ABSENT: Final = Head(0, GENESIS)
+
+
+class AtSequence(msgspec.Struct, frozen=True):
+    """Append only if the library ends at this sequence; 0: only if it does not exist."""
+
+    sequence: int
+
+
+class NewLibrary(msgspec.Struct, frozen=True):
+    """Append only if the library does not exist."""
+
+
+class AnySequence(msgspec.Struct, frozen=True):
+    """Append wherever the library ends, if it exists."""
+
+
+Expected: TypeAlias = AtSequence | NewLibrary | AnySequence
+
+
+class Idempotency(msgspec.Struct, frozen=True):
+    """What is kept with a batch so that a repeated request gets the first answer."""
+
+    key: str
+    digest: bytes
+    """Of the request's content."""
+    answer: bytes
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What was kept with a batch that was appended before."""
+
+    digest: bytes
+    first: int
+    """First sequence of the batch; `last + 1` where it held no event."""
+    last: int
+    answer: bytes
+
+
+class Log(Protocol):
+    """An append-only log of many libraries, with the content-addressed blobs that its events name."""
+
+    @overload
+    def append(
+        self,
+        library: str,
+        drafts: Sequence[Draft],
+        *,
+        expected: Expected,
+        idempotency: None = None,
+        blobs: Mapping[str, bytes] = NO_BLOBS,
+    ) -> Head: ...
+
+    @overload
+    def append(
+        self,
+        library: str,
+        drafts: Sequence[Draft],
+        *,
+        expected: Expected,
+        idempotency: Idempotency | None,
+        blobs: Mapping[str, bytes] = NO_BLOBS,
+    ) -> Head | Answer: ...
+
+    def append(
+        self,
+        library: str,
+        drafts: Sequence[Draft],
+        *,
+        expected: Expected,
+        idempotency: Idempotency | None = None,
+        blobs: Mapping[str, bytes] = NO_BLOBS,
+    ) -> Head | Answer:
+        """Store the batch, its blobs (SHA-256 in hex -> content) and its answer, all or nothing; returns the new head.
+
+        Where the idempotency key was used before with the same digest, nothing is stored and the kept `Answer` is
+        returned, whatever `expected` says. Durable when it returns.
+
+        Raises SequenceConflictError, LibraryExistsError, UnknownLibraryError, IdempotencyConflictError (same key, other
+        digest), BlobMismatchError, StoreUnavailableError.
+        """
+        ...
+
+    def answer(self, library: str, key: str) -> Answer | None:
+        """Find what was kept under an idempotency key."""
+        ...
+
+    def head(self, library: str) -> Head:
+        """Where the library ends; `ABSENT` if there is none."""
+        ...
+
+    def libraries(self) -> tuple[str, ...]:
+        """Names of all libraries, sorted."""
+        ...
+
+    def read(
+        self, library: str, *, after: int = 0, until: int | None = None, limit: int | None = None
+    ) -> Iterator[Stored]:
+        """Give the records with `after` < sequence <= `until`, in order, at most `limit`; none for an absent library.
+
+        Read in short transactions: it never blocks a writer, and what is appended meanwhile may be seen at its end.
+        """
+        ...
+
+    def put_blob(self, sha256: str, data: bytes) -> None:
+        """Store content under its SHA-256 (hex), once. Raises BlobMismatchError."""
+        ...
+
+    def blob(self, sha256: str) -> bytes:
+        """Content by its SHA-256. Raises UnknownBlobError; BlobMismatchError where the stored content was damaged."""
+        ...
+
+    def has_blob(self, sha256: str) -> bool:
+        """Whether the content is stored."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+        ...
+
+
+def check_expected(library: str, expected: Expected, head: Head, *, empty: bool) -> None:
+    """Raise where `head` is not what an append expects. `empty`: the batch holds no event, so it opens no library."""
+    match expected:
+        case AtSequence(sequence):
+            if head.sequence == 0 and sequence > 0:
+                raise UnknownLibraryError(library)
+            if sequence != head.sequence:
+                raise SequenceConflictError(library, sequence, head.sequence)
+        case NewLibrary():
+            if head.sequence > 0:
+                raise LibraryExistsError(library)
+        case AnySequence():
+            if head.sequence == 0:
+                raise UnknownLibraryError(library)
+    if empty and head.sequence == 0:
+        raise InvalidInputError(
+            f"library {library!r} can not be opened by an empty batch; append its first event with it"
+        )

@@ -1,0 +1,95 @@
+"""What every test gets: no network beyond loopback, data folders of its own, no ambient settings, fixed seeds."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import random
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+
+XDG = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR")
+
+# No deadline: two cores are shared. Derandomized: a red run must be red again on the next machine.
+hypothesis.settings.register_profile("sagebook", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("sagebook")
+
+
+class NetworkForbiddenError(RuntimeError):
+    """A test reached for the network. Not an OSError: code that survives a lost connection must not survive this."""
+
+    def __init__(self, event: str, host: str) -> None:
+        super().__init__(
+            f"{event} to {host!r}: tests speak to loopback addresses only; mark a test `live` if it needs a hosted model"
+        )
+
+
+class _Guard:
+    closed = True
+
+    def hook(self, event: str, args: tuple[Any, ...]) -> None:
+        if not event.startswith("socket.") or not self.closed:
+            return
+        if event in {"socket.connect", "socket.sendto", "socket.sendmsg"}:
+            address = args[1]
+            # A string is a Unix socket, None a socket that is connected already, a number a netlink group.
+            host = address[0] if isinstance(address, tuple) and address else None
+        elif event in {"socket.getaddrinfo", "socket.gethostbyname"}:
+            host = args[0]
+        else:
+            return
+        host = host.decode() if isinstance(host, bytes) else host
+        if isinstance(host, str) and not is_loopback(host):
+            raise NetworkForbiddenError(event, host)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address stays on this machine. An empty name and the wildcard mean the machine itself."""
+    if host in {"", "localhost"}:
+        return True
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
+
+
+_guard = _Guard()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Runs before any test module is imported, so that neither imports nor child processes see the user's folders."""
+    for name in [name for name in os.environ if name.startswith("SAGEBOOK_")]:
+        del os.environ[name]
+    home = Path(tempfile.mkdtemp(prefix="sagebook-tests-"))
+    config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
+    for name in XDG:
+        folder = home / name.lower()
+        folder.mkdir(mode=0o700)
+        os.environ[name] = str(folder)
+    sys.addaudithook(_guard.hook)
+
+
+@pytest.fixture(autouse=True)
+def _network(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Only a test marked `live` may leave the machine."""
+    _guard.closed = request.node.get_closest_marker("live") is None
+    yield
+    _guard.closed = True
+
+
+@pytest.fixture(autouse=True)
+def _seeds() -> None:
+    """The global generators start every test alike; those of libraries that no test has loaded are left unloaded."""
+    random.seed(0)
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed(0)
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(0)

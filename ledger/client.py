@@ -44,7 +44,9 @@ def _raise_problem(response: httpx.Response) -> None:
         detail += ": " + "; ".join(f"{item.get('pointer')}: {item.get('message')}" for item in listed)
     kind = _error_classes().get(code, errors.LedgerError)
     error = kind.__new__(kind)
-    facts = {k: v for k, v in body.items() if k not in {"type", "title", "status", "detail", "code", "instance", "errors"}}
+    facts = {
+        k: v for k, v in body.items() if k not in {"type", "title", "status", "detail", "code", "instance", "errors"}
+    }
     errors.LedgerError.__init__(error, detail, **facts)
     for name, value in facts.items():
         setattr(error, name, value)
@@ -70,7 +72,9 @@ class LedgerClient:
     def __enter__(self) -> LedgerClient:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     # --- transport -------------------------------------------------------------------------------------------------
@@ -102,7 +106,9 @@ class LedgerClient:
                 # The key makes a repeat harmless: what was stored already is answered again, not stored twice.
                 attempt += 1
                 if attempt > _RETRIES or not retry:
-                    raise errors.UnreachableError(str(self._http.base_url), str(error) or type(error).__name__) from error
+                    raise errors.UnreachableError(
+                        str(self._http.base_url), str(error) or type(error).__name__
+                    ) from error
                 time.sleep(_RETRY_SECONDS * 2 ** (attempt - 1))
         if response.is_error:
             _raise_problem(response)
@@ -126,7 +132,9 @@ class LedgerClient:
 
     # --- libraries -------------------------------------------------------------------------------------------------
 
-    def create_library(self, library: str, *, policy: str | Mapping[str, Any] = "sage", title: str = "") -> wire.Library:
+    def create_library(
+        self, library: str, *, policy: str | Mapping[str, Any] = "sage", title: str = ""
+    ) -> wire.Library:
         """Open a library. Raises LibraryExistsError, PolicyError."""
         given = policy if isinstance(policy, str) else dict(policy)
         return self._post(wire.Library, "/v1/libraries", wire.NewLibrary(library=library, policy=given, title=title))
@@ -182,7 +190,11 @@ class LedgerClient:
     def distill_rule(self, library: str, experience: str, rule: wire.NewRule) -> wire.ConsolidationResult | None:
         """Give an experience its rule text; the resident set is rebuilt."""
         response = self._send("POST", f"{self._experience(library, experience)}/rule", body=rule)
-        return None if response.status_code == httpx.codes.NO_CONTENT else wire.ConsolidationResult.model_validate_json(response.content)
+        return (
+            None
+            if response.status_code == httpx.codes.NO_CONTENT
+            else wire.ConsolidationResult.model_validate_json(response.content)
+        )
 
     def retire_experience(self, library: str, experience: str, reason: str) -> wire.Experience:
         """Offer it no more."""
@@ -231,7 +243,9 @@ class LedgerClient:
 
     def decide(self, library: str, stage: str, decisions: Iterable[wire.Decision]) -> wire.Stage:
         """Say of offers whether they were adopted, and why. Raises NotOfferedError."""
-        return self._post(wire.Stage, f"{self._stage(library, stage)}/decisions", wire.Decisions(decisions=list(decisions)))
+        return self._post(
+            wire.Stage, f"{self._stage(library, stage)}/decisions", wire.Decisions(decisions=list(decisions))
+        )
 
     def propose_candidate(self, library: str, stage: str, new: wire.NewCandidate) -> wire.Candidate:
         """Record a kernel that is about to be judged; it takes one round of the budget. Raises BudgetSpentError."""

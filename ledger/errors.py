@@ -79,14 +79,18 @@ class ExperienceExistsError(ConflictError):
     code = "experience-exists"
 
     def __init__(self, experience: str) -> None:
-        super().__init__(f"experience {experience!r} is recorded already; amend it or choose another id", experience=experience)
+        super().__init__(
+            f"experience {experience!r} is recorded already; amend it or choose another id", experience=experience
+        )
 
 
 class ExperienceRetiredError(RefusedError):
     code = "experience-retired"
 
     def __init__(self, experience: str) -> None:
-        super().__init__(f"experience {experience!r} is retired and can not be offered or changed", experience=experience)
+        super().__init__(
+            f"experience {experience!r} is retired and can not be offered or changed", experience=experience
+        )
 
 
 class ExperiencesFixedError(RefusedError):

@@ -62,16 +62,22 @@ def _drawn(policy: Policy, name: str) -> float:
     return (int.from_bytes(digest[:8], "big") + 1) / 2**64
 
 
-def rank(state: State, changed: Mapping[str, Standing], without: str | None = None) -> list[ev.Ranked]:
+def rank(
+    state: State,
+    changed: Mapping[str, Standing],
+    without: str | None = None,
+    distilled: ev.RuleDistilled | None = None,
+) -> list[ev.Ranked]:
     """Candidates in order of priority V * f / tokens, then fewer tokens, then id, with what fits marked resident.
 
-    `changed` overlays the numbers of experiences that this batch moves; `without` is one that it retires.
+    `changed` overlays the numbers of experiences that this batch moves, `without` is one that it retires, `distilled`
+    a rule that it brings.
     """
     policy = state.policy
     by_draw = policy.consolidation == "random"
     keyed: list[tuple[float, int, str, Standing]] = []
     for name, experience in state.experiences.items():
-        tokens = experience.tokens
+        tokens = distilled.tokens if distilled is not None and name == distilled.experience else experience.tokens
         if tokens is None or experience.frozen is not None or name == without:
             continue
         standing = changed.get(name) or standing_of(state, experience)
@@ -110,11 +116,12 @@ def consolidate(
     subject: str,
     changed: Mapping[str, Standing] | None = None,
     without: str | None = None,
+    distilled: ev.RuleDistilled | None = None,
 ) -> list[ev.Event]:
     """The events of one consolidation; none where the policy keeps no residents."""
     if state.policy.consolidation == "none":
         return []
-    ranked = rank(state, changed or {}, without)
+    ranked = rank(state, changed or {}, without, distilled)
     residents = {r.experience for r in ranked if r.resident}
     used = sum(r.tokens for r in ranked if r.resident)
     budget = state.policy.budget_tokens
@@ -123,7 +130,9 @@ def consolidate(
     ]
     listed = {r.experience: (place, r) for place, r in enumerate(ranked, 1)}
     for name in sorted(set(state.residents) - residents):
-        result.append(ev.RuleEvicted(experience=name, subject=subject, reason=_eviction(state, name, listed.get(name), without)))
+        result.append(
+            ev.RuleEvicted(experience=name, subject=subject, reason=_eviction(state, name, listed.get(name), without))
+        )
     for place, r in enumerate(ranked, 1):
         if r.resident and r.experience not in state.residents:
             result.append(

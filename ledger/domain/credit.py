@@ -153,8 +153,6 @@ def frequency_changes(state: State, stage: Stage, looked_at: tuple[str, ...]) ->
         else:
             continue
         changes.append(
-            ev.FrequencyChange(
-                experience=name, old=old, new=new, used=used, averaged=experience.average is not None
-            )
+            ev.FrequencyChange(experience=name, old=old, new=new, used=used, averaged=experience.average is not None)
         )
     return tuple(changes)

@@ -97,11 +97,11 @@ def retire_experience(state: State, name: str, reason: str) -> list[ev.Event]:
 
 
 def distill_rule(state: State, new: ev.RuleDistilled) -> list[ev.Event]:
-    """Give an experience its rule; only the ranking, not this call, decides whether it becomes resident."""
+    """Give an experience its rule and rebuild the resident set; the ranking decides whether the rule is in it."""
     _live(state, new.experience)
     if new.tokens <= 0:
         raise errors.RuleInvalidError(f"the rule of {new.experience!r} has {new.tokens} tokens; it needs at least one")
-    return [new]
+    return [new, *consolidation.consolidate(state, "rule", new.experience, distilled=new)]
 
 
 # --- tasks and stages ----------------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def open_stage(state: State, new: ev.StageStarted) -> list[ev.Event]:
         raise errors.StageOpenError(task.id, running)
     if new.kind == "optimization" and new.basis == "judged" and task.first_correct() is None:
         raise errors.NoCorrectCandidateError(task.id)
-    withheld = _withheld(state, new.stage)
+    withheld = _withheld(state, new)
     rules = tuple(name for name in state.residents if name != withheld)
     tokens = sum(state.experiences[name].tokens or 0 for name in rules)
     events: list[ev.Event] = [new]
@@ -151,11 +151,12 @@ def open_stage(state: State, new: ev.StageStarted) -> list[ev.Event]:
     return events
 
 
-def _withheld(state: State, stage: str) -> str | None:
+def _withheld(state: State, new: ev.StageStarted) -> str | None:
+    """One resident for a share of the stages, fixed by the seed. A reported stage has been played already."""
     rate = state.policy.holdout_rate
-    if rate <= 0.0 or not state.residents:
+    if rate <= 0.0 or not state.residents or new.basis == "reported":
         return None
-    digest = hashlib.sha256(f"{state.policy.holdout_seed}:{stage}".encode()).digest()
+    digest = hashlib.sha256(f"{state.policy.holdout_seed}:{new.stage}".encode()).digest()
     if int.from_bytes(digest[:8], "big") / 2**64 >= rate:
         return None
     residents = sorted(state.residents)
@@ -232,7 +233,9 @@ def hand_in_report(state: State, stage_name: str, name: str, facts: Sequence[ev.
     stage = _open_stage(state, stage_name)
     candidate = candidate_of(state, stage, name)
     if candidate.outcome is not None:
-        raise errors.ReportInvalidError(f"candidate {name!r} has a report already; propose a new candidate to be judged again")
+        raise errors.ReportInvalidError(
+            f"candidate {name!r} has a report already; propose a new candidate to be judged again"
+        )
     return list(facts)
 
 
@@ -298,9 +301,7 @@ def settle(state: State, stage: Stage) -> list[ev.Event]:
     values: dict[str, float] = {}
     if policy.credit != "none":
         for name in offered:
-            update = credit.value_update(
-                policy, stage, state.experiences[name], stage_score=score, adopted=adopted
-            )
+            update = credit.value_update(policy, stage, state.experiences[name], stage_score=score, adopted=adopted)
             values[name] = update.new
             events.append(update)
     changes = credit.frequency_changes(state, stage, offered)
@@ -326,11 +327,7 @@ def _standings_after(
             if experience.average is not None:
                 frequency = experience.average
             else:
-                since = (
-                    state.eligible(experience.stages)
-                    + (stage.kind in experience.stages)
-                    - experience.scored_before
-                )
+                since = state.eligible(experience.stages) + (stage.kind in experience.stages) - experience.scored_before
                 frequency = experience.n / since if since > 0 else 0.0
         operators = len(experience.operators)
         if name in adopted and stage.operator not in experience.operators:

@@ -202,8 +202,12 @@ class CandidateCompiled(Event, frozen=True, kw_only=True):
     ok: bool
     seconds: float
     report: str
+    """Blob of the judge's report, as it was signed."""
     judge: str
+    """The judge's public key, base64."""
+    summary: str = ""
     artefact: str | None = None
+    """SHA-256 of the shared object that was run."""
 
 
 class CandidateVerified(Event, frozen=True, kw_only=True):
@@ -248,7 +252,7 @@ class StageDiagnosed(Event, frozen=True, kw_only=True):
 class CostIncurred(Event, frozen=True, kw_only=True):
     """What a step cost."""
 
-    stage: str | None
+    stage: str | None = None
     kind: Literal["model", "compile", "device", "upkeep"]
     seconds: float
     model: str = ""

@@ -101,7 +101,9 @@ def preset(name: str) -> Policy:
     except KeyError:
         close = difflib.get_close_matches(name, PRESETS, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
-        raise PolicyError(f"there is no policy preset {name!r}; {hint}presets: {', '.join(PRESETS)}", preset=name) from None
+        raise PolicyError(
+            f"there is no policy preset {name!r}; {hint}presets: {', '.join(PRESETS)}", preset=name
+        ) from None
 
 
 def from_mapping(fields: Mapping[str, Any], base: Policy = SAGE) -> Policy:

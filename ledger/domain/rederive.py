@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ledger.domain import consolidation, decide
 from ledger.domain import events as ev
@@ -31,14 +31,13 @@ class Difference:
     derived: ev.Event | None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Derivation:
-    """What the facts come to."""
+    """What the facts come to. `first_difference` is only looked for under the recorded policy."""
 
     state: State
-    compared: int = 0
-    first_difference: Difference | None = None
-    _expected: deque[ev.Event] = field(default_factory=deque)
+    compared: int
+    first_difference: Difference | None
 
 
 def rederive(events: Iterable[ev.Event], policy: Policy | None = None) -> Derivation:
@@ -46,51 +45,71 @@ def rederive(events: Iterable[ev.Event], policy: Policy | None = None) -> Deriva
 
     Later facts stand as recorded: what was offered, presented and adopted is never guessed anew.
     """
-    derivation = Derivation(initial())
-    sequence = 0
-    for sequence, event in enumerate(events, 1):
-        if isinstance(event, OUTCOMES):
-            _outcome(derivation, sequence, event, compare=policy is None)
-        else:
-            _fact(derivation, sequence, event, policy)
-    if policy is None and derivation._expected and derivation.first_difference is None:  # noqa: SLF001 - same module
-        derivation.first_difference = Difference(sequence + 1, None, derivation._expected[0])  # noqa: SLF001
-    return derivation
-
-
-def _outcome(derivation: Derivation, sequence: int, event: ev.Event, *, compare: bool) -> None:
-    if isinstance(event, ev.StageScored):
-        stage = derivation.state.stages[event.stage]
-        _apply(derivation, decide.settle(derivation.state, stage))
-    if not compare:
-        derivation._expected.clear()  # noqa: SLF001
-        return
-    derived = derivation._expected.popleft() if derivation._expected else None  # noqa: SLF001
-    derivation.compared += 1
-    if derived != event and derivation.first_difference is None:
-        derivation.first_difference = Difference(sequence, event, derived)
-
-
-def _fact(derivation: Derivation, sequence: int, event: ev.Event, policy: Policy | None) -> None:
-    state = derivation.state
-    if derivation._expected:  # noqa: SLF001
-        if policy is None and derivation.first_difference is None:
-            derivation.first_difference = Difference(sequence, event, derivation._expected[0])  # noqa: SLF001
-        derivation._expected.clear()  # noqa: SLF001
-    if policy is not None and isinstance(event, ev.LibraryCreated):
-        event = ev.LibraryCreated(policy=policy, policy_name="other", title=event.title)
-    if policy is not None and isinstance(event, ev.PolicyChanged):
-        return
-    evolve(state, event)
-    if isinstance(event, ev.RuleDistilled):
-        _apply(derivation, consolidation.consolidate(state, "rule", event.experience))
-    elif isinstance(event, ev.ExperienceRetired):
-        _apply(derivation, consolidation.consolidate(state, "retire", event.experience, without=event.experience))
-    elif isinstance(event, ev.PolicyChanged):
-        _apply(derivation, consolidation.consolidate(state, "policy", state.policy_name))
-
-
-def _apply(derivation: Derivation, events: list[ev.Event]) -> None:
+    run = _Run(policy)
     for event in events:
-        evolve(derivation.state, event)
-    derivation._expected.extend(events)  # noqa: SLF001
+        run.take(event)
+    run.end()
+    return Derivation(run.state, run.compared, run.first_difference)
+
+
+class _Run:
+    def __init__(self, policy: Policy | None) -> None:
+        self.state = initial()
+        self.compared = 0
+        self.first_difference: Difference | None = None
+        self._policy = policy
+        self._sequence = 0
+        self._expected: deque[ev.Event] = deque()
+
+    def take(self, event: ev.Event) -> None:
+        self._sequence += 1
+        if isinstance(event, OUTCOMES):
+            self._outcome(event)
+        else:
+            self._leftover(event)
+            self._fact(event)
+
+    def end(self) -> None:
+        self._sequence += 1
+        self._leftover(None)
+
+    def _leftover(self, event: ev.Event | None) -> None:
+        """Derived outcomes that the log does not hold, before a fact or at the end."""
+        if self._expected:
+            self._differ(event, self._expected[0])
+            self._expected.clear()
+
+    def _differ(self, recorded: ev.Event | None, derived: ev.Event | None) -> None:
+        if self._policy is None and self.first_difference is None:
+            self.first_difference = Difference(self._sequence, recorded, derived)
+
+    def _outcome(self, event: ev.Event) -> None:
+        if isinstance(event, ev.StageScored):
+            self._leftover(event)
+            self._derive(decide.settle(self.state, self.state.stages[event.stage]))
+        if self._policy is not None:
+            self._expected.clear()
+            return
+        derived = self._expected.popleft() if self._expected else None
+        self.compared += 1
+        if derived != event:
+            self._differ(event, derived)
+
+    def _fact(self, event: ev.Event) -> None:
+        if self._policy is not None:
+            if isinstance(event, ev.PolicyChanged):
+                return
+            if isinstance(event, ev.LibraryCreated):
+                event = ev.LibraryCreated(policy=self._policy, policy_name="other", title=event.title)
+        evolve(self.state, event)
+        if isinstance(event, ev.RuleDistilled):
+            self._derive(consolidation.consolidate(self.state, "rule", event.experience))
+        elif isinstance(event, ev.ExperienceRetired):
+            self._derive(consolidation.consolidate(self.state, "retire", event.experience))
+        elif isinstance(event, ev.PolicyChanged):
+            self._derive(consolidation.consolidate(self.state, "policy", self.state.policy_name))
+
+    def _derive(self, events: list[ev.Event]) -> None:
+        for event in events:
+            evolve(self.state, event)
+        self._expected.extend(events)

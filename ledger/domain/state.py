@@ -275,6 +275,9 @@ def _candidate(state: State, stage: str, candidate: str) -> Candidate:
 def _compiled(state: State, event: ev.CandidateCompiled) -> None:
     candidate = _candidate(state, event.stage, event.candidate)
     candidate.report = event.report
+    if not event.ok:
+        candidate.outcome = "compile_error"
+        candidate.summary = event.summary
 
 
 def _verified(state: State, event: ev.CandidateVerified) -> None:

@@ -1,0 +1,113 @@
+"""Experiences: record, amend, distill, retire, list."""
+
+from __future__ import annotations
+
+from ledger import views, wire
+from ledger.domain import decide
+from ledger.domain import events as ev
+from ledger.service import Batch, Call, Ledger
+
+BYTES_A_TOKEN = 4
+"""Estimate where nobody counted: English text has about four bytes a token. Rounded up, never below one."""
+
+
+def _answer(ledger: Ledger, batch: Batch, name: str) -> wire.Experience:
+    def text(sha256: str) -> str | None:
+        given = batch.blobs.get(sha256)
+        return ledger.text(sha256) if given is None else given.decode()
+
+    return views.experience(batch.state, batch.state.experiences[name], text)
+
+
+def record(ledger: Ledger, call: Call, library: str, new: wire.NewExperience) -> wire.Experience | bytes:
+    """Put an experience into cold memory."""
+
+    def command(batch: Batch) -> None:
+        for sha256 in new.source.texts:
+            ledger.blob(sha256)
+        batch.emit(
+            decide.record_experience(
+                batch.state,
+                ev.ExperienceRecorded(
+                    experience=new.experience,
+                    title=new.title,
+                    body=batch.blob(new.body),
+                    stages=tuple(dict.fromkeys(new.stages)),
+                    source=ev.Source(kind=new.source.kind, name=new.source.name, texts=new.source.texts),
+                    conditions=ev.Conditions(**new.conditions.model_dump()),
+                ),
+            )
+        )
+
+    return ledger.execute(library, call, command, lambda batch: _answer(ledger, batch, new.experience))
+
+
+def amend(ledger: Ledger, call: Call, library: str, name: str, change: wire.AmendExperience) -> wire.Experience | bytes:
+    """Change the text."""
+
+    def command(batch: Batch) -> None:
+        batch.emit(
+            decide.amend_experience(
+                batch.state,
+                ev.ExperienceAmended(
+                    experience=name, title=change.title, body=batch.blob(change.body), reason=change.reason
+                ),
+            )
+        )
+
+    return ledger.execute(library, call, command, lambda batch: _answer(ledger, batch, name))
+
+
+def retire(ledger: Ledger, call: Call, library: str, name: str, reason: str) -> wire.Experience | bytes:
+    """Offer it no more."""
+
+    def command(batch: Batch) -> None:
+        batch.emit(decide.retire_experience(batch.state, name, reason))
+
+    return ledger.execute(library, call, command, lambda batch: _answer(ledger, batch, name))
+
+
+def distill(
+    ledger: Ledger, call: Call, library: str, name: str, rule: wire.NewRule
+) -> wire.ConsolidationResult | bytes | None:
+    """Give it a rule; answers with the consolidation that followed, if the policy has any."""
+    estimate = max(1, -(-len(rule.text.encode()) // BYTES_A_TOKEN))
+
+    def command(batch: Batch) -> None:
+        batch.emit(
+            decide.distill_rule(
+                batch.state,
+                ev.RuleDistilled(
+                    experience=name,
+                    text=batch.blob(rule.text),
+                    tokens=estimate if rule.tokens is None else rule.tokens,
+                    tokenizer=f"bytes/{BYTES_A_TOKEN}" if rule.tokens is None else rule.tokenizer,
+                    model=rule.model,
+                ),
+            )
+        )
+
+    return ledger.execute(library, call, command, lambda batch: views.consolidation_result(batch.numbered()))
+
+
+def show(ledger: Ledger, library: str, name: str) -> wire.Experience:
+    """One experience with its texts."""
+    with ledger.reading(library) as state:
+        return views.experience(state, decide.experience_of(state, name), ledger.text)
+
+
+def page(
+    ledger: Ledger, library: str, *, after: int, limit: int, resident: bool | None, awaiting: bool | None
+) -> tuple[list[wire.Experience], int | None]:
+    """Experiences recorded after a sequence, in order, and the sequence to go on from if there are more."""
+    with ledger.reading(library) as state:
+        items: list[wire.Experience] = []
+        for item in state.experiences.values():
+            if item.recorded <= after or (resident is not None and item.resident != resident):
+                continue
+            if len(items) == limit:
+                return items, items[-1].recorded
+            shown = views.experience(state, item, ledger.text)
+            if awaiting is None or shown.awaiting_distillation == awaiting:
+                items.append(shown)
+        return items, None

@@ -1,0 +1,330 @@
+"""The ledger as one object: commands in, events out, state kept as a fold. Only this module appends.
+
+Every command runs under its library's lock: catch up with the log, decide, append what was decided at the sequence that
+it was decided on. A lost race (another service on the same database) is decided again on the newer state.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import structlog
+from pydantic import BaseModel
+
+from ledger import errors, wire
+from ledger.domain import events as ev
+from ledger.domain.state import State, evolve, initial
+from ledger.retrieval.lexical import LexicalIndex
+from ledger.store import chain, codec
+from ledger.store.log import Answer, AtSequence, Draft, Idempotency, Log, Stored
+
+_RACES = 20
+_TEXTS = (ev.ExperienceRecorded, ev.ExperienceAmended, ev.ExperienceRetired)
+"""Events that change what can be found."""
+_Answer = TypeVar("_Answer", bound=BaseModel | None)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Who asks, and under which idempotency key. `content` is what the key stands for."""
+
+    actor: str
+    key: str | None = None
+    content: bytes = b""
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of the request's content, 32 bytes."""
+        return hashlib.sha256(self.content).digest()
+
+
+class Batch:
+    """What one command appends: events, applied to the state as they are decided, and the blobs that they name."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.events: list[ev.Event] = []
+        self.blobs: dict[str, bytes] = {}
+        self._first = state.sequence + 1
+
+    def emit(self, events: Sequence[ev.Event]) -> None:
+        """Take what was decided; later decisions of the same command see it."""
+        for event in events:
+            evolve(self.state, event)
+        self.events.extend(events)
+
+    def blob(self, data: bytes | str) -> str:
+        """Store a text or file with the batch; returns its SHA-256."""
+        content = data.encode() if isinstance(data, str) else data
+        sha256 = hashlib.sha256(content).hexdigest()
+        self.blobs[sha256] = content
+        return sha256
+
+    def numbered(self) -> list[tuple[int, ev.Event]]:
+        """The events with the sequences that they get."""
+        return list(enumerate(self.events, self._first))
+
+
+@dataclass(slots=True)
+class _Opened:
+    """One library in memory: a cache of its log, dropped when in doubt."""
+
+    name: str
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    state: State = field(default_factory=initial)
+    index: LexicalIndex | None = None
+
+
+class Ledger:
+    """All libraries of one database. Safe under threads."""
+
+    def __init__(self, log: Log, *, now: Callable[[], str], new_id: Callable[[], str]) -> None:
+        self._log = log
+        self._now = now
+        self._new_id = new_id
+        self._opened: dict[str, _Opened] = {}
+        self._guard = threading.Lock()
+        self._say = structlog.get_logger("ledger")
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._log.close()
+
+    # --- reading ---------------------------------------------------------------------------------------------------
+
+    def libraries(self) -> tuple[str, ...]:
+        """Names of all libraries, sorted."""
+        return self._log.libraries()
+
+    @contextmanager
+    def reading(self, library: str) -> Iterator[State]:
+        """The state now, for reading only. Raises UnknownLibraryError."""
+        opened = self._open(library)
+        with opened.lock:
+            self._catch_up(opened)
+            yield opened.state
+
+    def as_of(self, library: str, sequence: int) -> State:
+        """The state after that sequence, on its own. Raises InvalidInputError past the head."""
+        head = self._log.head(library).sequence
+        if head == 0:
+            raise errors.UnknownLibraryError(library, self.libraries())
+        if not 0 <= sequence <= head:
+            raise errors.InvalidInputError(
+                f"library {library!r} has no sequence {sequence}; it ends at {head}", library=library, head=head
+            )
+        state = initial()
+        for recorded in self.recorded(library, until=sequence):
+            evolve(state, recorded.event)
+        return state
+
+    def recorded(
+        self, library: str, *, after: int = 0, until: int | None = None
+    ) -> Iterator[codec.Recorded[ev.Event]]:
+        """Typed events in order."""
+        for stored in self._log.read(library, after=after, until=until):
+            yield codec.decode(stored.record)
+
+    def stored(self, library: str, *, after: int, limit: int) -> tuple[list[Stored], bytes, int]:
+        """Up to `limit` records after a sequence, the hash before the first of them, and the head's sequence."""
+        head = self._log.head(library)
+        if head.sequence == 0:
+            raise errors.UnknownLibraryError(library, self.libraries())
+        rows = list(self._log.read(library, after=max(after - 1, 0), limit=limit + (after > 0)))
+        previous = bytes(32)
+        if after > 0 and rows and rows[0].sequence == after:
+            previous = rows[0].hash
+            rows = rows[1:]
+        return rows[:limit], previous, head.sequence
+
+    def verify(self, library: str) -> chain.Verdict:
+        """Check every stored record against the hash chain and the head."""
+        head = self._log.head(library)
+        if head.sequence == 0 and library not in self.libraries():
+            raise errors.UnknownLibraryError(library, self.libraries())
+        return chain.verify(library, self._log.read(library), head)
+
+    def put_blob(self, sha256: str, data: bytes) -> None:
+        """Store content under its hash."""
+        self._log.put_blob(sha256, data)
+
+    def blob(self, sha256: str) -> bytes:
+        """Content by its hash. Raises UnknownBlobError."""
+        return self._log.blob(sha256)
+
+    def text(self, sha256: str) -> str | None:
+        """A blob as text; None where it was erased."""
+        try:
+            return self._log.blob(sha256).decode("utf-8", errors="replace")
+        except errors.UnknownBlobError:
+            return None
+
+    # --- retrieval -------------------------------------------------------------------------------------------------
+
+    def index(self, library: str) -> LexicalIndex:
+        """The library's lexical index, up to date; call it inside the command that uses it."""
+        opened = self._open(library)
+        with opened.lock:
+            if opened.index is None:
+                opened.index = LexicalIndex()
+                for item in opened.state.experiences.values():
+                    opened.index.add(item.id, item.title, self.text(item.body) or "")
+            return opened.index
+
+    # --- writing ---------------------------------------------------------------------------------------------------
+
+    def execute(
+        self,
+        library: str,
+        call: Call,
+        command: Callable[[Batch], None],
+        answer: Callable[[Batch], _Answer],
+        *,
+        create: bool = False,
+    ) -> _Answer | bytes:
+        """Decide, append, answer. A repeated key returns the first answer as the bytes that were sent.
+
+        Raises what the command refuses with; then nothing is stored.
+        """
+        opened = self._open(library, create=create)
+        with opened.lock:
+            kept = self._kept(library, call)
+            if kept is not None:
+                return kept
+            for _ in range(_RACES):
+                self._catch_up(opened)
+                batch = Batch(opened.state)
+                before = opened.state.sequence
+                try:
+                    command(batch)
+                    result = answer(batch)
+                    outcome = self._append(library, call, batch, before, result)
+                except errors.SequenceConflictError:
+                    opened.state = initial()
+                    opened.index = None
+                    continue
+                except BaseException:
+                    if batch.events:
+                        # The state has moved past what is stored; fold it again from the log.
+                        opened.state = initial()
+                        opened.index = None
+                    raise
+                if outcome is not None:
+                    opened.state = initial()
+                    return outcome
+                self._refresh_index(opened, batch)
+                self._tell(library, call, batch)
+                return result
+        raise errors.SequenceConflictError(library, before, self._log.head(library).sequence)
+
+    def _kept(self, library: str, call: Call) -> bytes | None:
+        if call.key is None:
+            return None
+        kept = self._log.answer(library, call.key)
+        if kept is None:
+            return None
+        if kept.digest != call.digest:
+            raise errors.IdempotencyConflictError(library, call.key)
+        return kept.answer
+
+    def _append(
+        self, library: str, call: Call, batch: Batch, before: int, result: BaseModel | None
+    ) -> bytes | None:
+        """Store the batch; an answer comes back only where the key turned out to be used already."""
+        if not batch.events:
+            return None
+        idempotency = None
+        if call.key is not None:
+            content = b"" if result is None else result.model_dump_json(by_alias=True).encode()
+            idempotency = Idempotency(call.key, call.digest, content)
+        outcome = self._log.append(
+            library,
+            [self._draft(batch.state, call, event) for event in batch.events],
+            expected=AtSequence(before),
+            idempotency=idempotency,
+            blobs=batch.blobs,
+        )
+        return outcome.answer if isinstance(outcome, Answer) else None
+
+    def _draft(self, state: State, call: Call, event: ev.Event) -> Draft:
+        name, schema, payload = codec.encode(event)
+        stage = getattr(event, "stage", None)
+        task = getattr(event, "task", None)
+        if task is None and stage is not None:
+            task = state.stages[stage].task
+        return Draft(name, schema, self._new_id(), self._now(), call.actor, task, stage, payload)
+
+    def _refresh_index(self, opened: _Opened, batch: Batch) -> None:
+        if opened.index is None:
+            return
+        for event in batch.events:
+            if isinstance(event, ev.ExperienceRecorded | ev.ExperienceAmended):
+                opened.index.add(event.experience, event.title, self.text(event.body) or "")
+            elif isinstance(event, ev.ExperienceRetired):
+                opened.index.remove(event.experience)
+
+    def _tell(self, library: str, call: Call, batch: Batch) -> None:
+        if batch.events:
+            self._say.info(
+                "appended",
+                library=library,
+                actor=call.actor,
+                sequence=batch.state.sequence,
+                events=len(batch.events),
+                types=sorted({ev.NAME_OF[type(e)] for e in batch.events}),
+            )
+
+    # --- opening ---------------------------------------------------------------------------------------------------
+
+    def _open(self, library: str, *, create: bool = False) -> _Opened:
+        with self._guard:
+            opened = self._opened.get(library)
+            if opened is not None and (create or opened.state.sequence):
+                return opened
+            if not create and self._log.head(library).sequence == 0:
+                raise errors.UnknownLibraryError(library, self._log.libraries())
+            return self._opened.setdefault(library, _Opened(library))
+
+    def _catch_up(self, opened: _Opened) -> None:
+        """Fold what was appended since, by this or by another service."""
+        texts_changed = False
+        try:
+            for stored in self._log.read(opened.name, after=opened.state.sequence):
+                event = codec.decode(stored.record).event
+                texts_changed = texts_changed or isinstance(event, _TEXTS)
+                evolve(opened.state, event)
+        except BaseException:
+            opened.state = initial()
+            opened.index = None
+            raise
+        if texts_changed:
+            opened.index = None
+
+
+def event_record(library: str, stored: Stored, previous: bytes) -> wire.EventRecord:
+    """One record as the wire shows it."""
+    place = codec.decode(stored.record)
+    return wire.EventRecord(
+        library=library,
+        sequence=stored.sequence,
+        type=place.type,
+        schema_=place.schema,
+        id=place.id,
+        time=place.time,
+        actor=place.actor,
+        task=place.task,
+        stage=place.stage,
+        payload=codec.payload(stored.record),
+        previous_hash=previous.hex(),
+        hash=stored.hash.hex(),
+    )
+
+
+def facts_of(error: errors.LedgerError) -> Mapping[str, Any]:
+    """The facts of a refusal, JSON-ready."""
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in error.facts.items() if v is not None}

@@ -300,6 +300,36 @@ class SchemaOutdatedError(LedgerError):
         )
 
 
+class SchemaUnknownError(LedgerError):
+    """The database was made by a newer version, or by something else."""
+
+    code = "schema-unknown"
+
+    def __init__(self, url: str, found: str, known: Iterable[str]) -> None:
+        known = tuple(known)
+        super().__init__(
+            f"the database {url} has schema {found}, this version knows {_names(known)}; "
+            "upgrade sagebook, or name another database",
+            url=url,
+            found=found,
+            known=known,
+        )
+
+
+class StoreUnavailableError(LedgerError):
+    """The database can not be reached, is locked for too long, or fails at reading or writing. Nothing was acknowledged."""
+
+    code = "store-unavailable"
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(
+            f"the store {url} failed: {reason}; nothing of this request is acknowledged, "
+            "so repeat it with the same idempotency key once the store answers",
+            url=url,
+            reason=reason,
+        )
+
+
 class LogCorruptError(LedgerError):
     """A stored record does not match its hash, its neighbours or its form."""
 

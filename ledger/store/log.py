@@ -7,12 +7,19 @@ One library is one stream: sequences 1, 2, 3 … without gaps, each record linke
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias, overload
 
 import msgspec
 
-from ledger.errors import InvalidInputError, LibraryExistsError, SequenceConflictError, UnknownLibraryError
+from ledger.errors import (
+    BlobMismatchError,
+    InvalidInputError,
+    LibraryExistsError,
+    SequenceConflictError,
+    UnknownLibraryError,
+)
 
 GENESIS: Final = bytes(32)
 """The hash before the first record."""
@@ -173,6 +180,13 @@ class Log(Protocol):
     def close(self) -> None:
         """Let go of files and connections."""
         ...
+
+
+def check_blob(sha256: str, data: bytes) -> None:
+    """Raise BlobMismatchError where the content has another hash."""
+    found = hashlib.sha256(data).hexdigest()
+    if found != sha256:
+        raise BlobMismatchError(sha256, found)
 
 
 def check_expected(library: str, expected: Expected, head: Head, *, empty: bool) -> None:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import overload
 
-from ledger.errors import BlobMismatchError, IdempotencyConflictError, UnknownBlobError
+from ledger.errors import IdempotencyConflictError, UnknownBlobError
 from ledger.store import chain
-from ledger.store.log import ABSENT, NO_BLOBS, Answer, Draft, Expected, Head, Idempotency, Stored, check_expected
-
-
-def check_blob(sha256: str, data: bytes) -> None:
-    """Raise BlobMismatchError where the content has another hash."""
-    found = hashlib.sha256(data).hexdigest()
-    if found != sha256:
-        raise BlobMismatchError(sha256, found)
+from ledger.store.log import (
+    ABSENT,
+    NO_BLOBS,
+    Answer,
+    Draft,
+    Expected,
+    Head,
+    Idempotency,
+    Stored,
+    check_blob,
+    check_expected,
+)
 
 
 class MemoryLog:

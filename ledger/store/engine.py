@@ -1,0 +1,120 @@
+"""Engines: how the store connects to SQLite and to PostgreSQL."""
+
+from __future__ import annotations
+
+import functools
+import sqlite3
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy
+import structlog
+from sqlalchemy import event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+
+from ledger.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+BUSY_SECONDS = 10.0
+"""How long a statement waits for another process's transaction."""
+
+WRITE = "sagebook_write"
+"""Execution option of a connection whose transactions write."""
+
+_WAL_FAULT_FIRST = (3, 7, 0)
+_WAL_FAULT_LAST = (3, 51, 2)
+
+
+def make_engine(url: str) -> Engine:
+    """Make an engine for `sqlite:///path` or `postgresql://…`; connects to nothing yet.
+
+    Raises InvalidInputError for any other URL.
+    """
+    parsed = _parse(url)
+    if parsed.get_backend_name() == "sqlite":
+        return _sqlite(parsed)
+    return sqlalchemy.create_engine(
+        parsed.set(drivername="postgresql+psycopg"),
+        paramstyle="format",
+        pool_pre_ping=True,
+        connect_args={
+            "options": "-c synchronous_commit=on -c idle_in_transaction_session_timeout=60000",
+            "application_name": "sagebook",
+        },
+    )
+
+
+def _parse(url: str) -> URL:
+    hint = "use sqlite:///path/to/file.db, postgresql://user@host/database, or memory:"
+    try:
+        parsed = make_url(url)
+        name = parsed.get_backend_name()
+    except (ArgumentError, NoSuchModuleError) as error:
+        raise InvalidInputError(f"{url!r} is no database URL; {hint}") from error
+    if name == "postgres":
+        parsed, name = parsed.set(drivername="postgresql"), "postgresql"
+    if name not in {"sqlite", "postgresql"}:
+        raise InvalidInputError(f"{url!r} names a database that is not supported; {hint}")
+    if name == "sqlite" and (parsed.database in {None, "", ":memory:"} or "mode=memory" in str(parsed.database)):
+        raise InvalidInputError(f"{url!r} names no file; {hint}")
+    return parsed
+
+
+def _sqlite(url: URL) -> Engine:
+    Path(str(url.database)).expanduser().parent.mkdir(parents=True, exist_ok=True)
+    _warn_of_wal_fault()
+    engine = sqlalchemy.create_engine(
+        url.set(database=str(Path(str(url.database)).expanduser())),
+        connect_args={"check_same_thread": False, "timeout": BUSY_SECONDS},
+    )
+    event.listen(engine, "connect", _on_connect)
+    event.listen(engine, "begin", _on_begin)
+    return engine
+
+
+def _on_connect(connection: Any, _record: object) -> None:
+    # The driver's own BEGIN is deferred and comes late; `_on_begin` takes it over.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    # FULL: a commit is on disk when it returns. NORMAL would lose acknowledged commits at a power cut.
+    cursor.execute("PRAGMA synchronous=FULL")
+    if cursor.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        _to_wal(cursor)
+    cursor.close()
+
+
+def _to_wal(cursor: sqlite3.Cursor) -> None:
+    """Switch a new file to WAL; SQLite does not wait here for another process that does the same."""
+    until = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+def _on_begin(connection: Connection) -> None:
+    # A transaction that reads first and writes later fails at once, whatever the timeout, if another wrote between.
+    immediate = connection.get_execution_options().get(WRITE, False)
+    cursor = connection.connection.cursor()
+    cursor.execute("BEGIN IMMEDIATE" if immediate else "BEGIN")
+    cursor.close()
+
+
+@functools.cache
+def _warn_of_wal_fault() -> None:
+    if _WAL_FAULT_FIRST <= sqlite3.sqlite_version_info <= _WAL_FAULT_LAST:
+        structlog.get_logger("ledger.store").warning(
+            "sqlite_wal_reset_fault",
+            version=sqlite3.sqlite_version,
+            fixed_in="3.51.3",
+            advice="let only one process at a time write a library file, or link a newer SQLite",
+        )

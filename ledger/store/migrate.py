@@ -1,0 +1,81 @@
+"""Schema revisions of a database: which one it has, and how it gets to the newest."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from sqlalchemy import inspect, text
+
+from ledger.errors import SchemaOutdatedError, SchemaUnknownError
+from ledger.store.engine import WRITE
+from ledger.store.schema import REVISIONS
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+_LOCK = 0x5A6EB00C
+"""Advisory lock under which one process at a time migrates a PostgreSQL database."""
+
+
+def head() -> str:
+    """Name the revision that this version needs."""
+    return REVISIONS[-1]
+
+
+def current(engine: Engine) -> str | None:
+    """Find the revision that a database has; None where it was never migrated."""
+    with engine.connect() as connection:
+        if not inspect(connection).has_table("alembic_version"):
+            return None
+        found: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+        return found
+
+
+def upgrade(engine: Engine) -> None:
+    """Bring a database to the newest revision, in one transaction. Safe when several processes do so at once.
+
+    Raises SchemaUnknownError where the database was made by a newer version.
+    """
+    from alembic import command  # noqa: PLC0415 - slow to load, and only a migration needs it
+    from alembic.config import Config  # noqa: PLC0415
+
+    _refuse_unknown(engine, current(engine))
+    with resources.as_file(resources.files("migrations")) as folder, engine.connect() as plain:
+        connection = plain.execution_options(**{WRITE: True})
+        with connection.begin():
+            if engine.dialect.name == "postgresql":
+                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+            config = Config()
+            config.set_main_option("script_location", str(folder).replace("%", "%%"))
+            config.set_main_option("path_separator", "os")
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+
+
+def prepare(engine: Engine) -> None:
+    """Make sure that the schema is the newest: an empty SQLite file is migrated, anything else must be so already.
+
+    Raises SchemaOutdatedError, SchemaUnknownError.
+    """
+    found = current(engine)
+    if found == head():
+        return
+    if found is None and engine.dialect.name == "sqlite":
+        if not inspect(engine).get_table_names():
+            upgrade(engine)
+            return
+        if current(engine) is None:  # or another process migrated it a moment ago
+            raise SchemaUnknownError(_shown(engine), "of another program", REVISIONS)
+        return
+    _refuse_unknown(engine, found)
+    raise SchemaOutdatedError(_shown(engine), found or "none", head())
+
+
+def _refuse_unknown(engine: Engine, found: str | None) -> None:
+    if found is not None and found not in REVISIONS:
+        raise SchemaUnknownError(_shown(engine), found, REVISIONS)
+
+
+def _shown(engine: Engine) -> str:
+    return engine.url.render_as_string(hide_password=True)

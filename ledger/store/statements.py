@@ -1,0 +1,81 @@
+"""The store's SQL, written once with SQLAlchemy Core and compiled for one dialect with positional parameters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import LargeBinary, bindparam, cast, literal_column, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from ledger.store.schema import blobs, events, idempotency, libraries
+
+if TYPE_CHECKING:
+    from sqlalchemy import Dialect, Table
+
+
+class Statements:
+    """SQL texts. The order of the parameters stands beside each."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        insert: Any = sqlite.insert if dialect.name == "sqlite" else postgresql.insert
+        library: Any = bindparam("library")
+        key: Any = bindparam("key")
+
+        def new(table: Table) -> Any:
+            return insert(table).values({column.name: bindparam(column.name) for column in table.columns})
+
+        head = select(libraries.c.sequence, libraries.c.hash).where(libraries.c.name == library)
+        self.head = self._text(head, "library")
+        self.lock_head = self._text(head.with_for_update(), "library")
+        self.move_head = self._text(
+            update(libraries)
+            .values(sequence=bindparam("new_sequence"), hash=bindparam("new_hash"))
+            .where(libraries.c.name == library),
+            "new_sequence",
+            "new_hash",
+            "library",
+        )
+        self.insert_library = self._text(new(libraries).on_conflict_do_nothing(), "name", "sequence", "hash")
+        self.insert_event = self._text(new(events), "library", "sequence", "type", "record", "hash")
+        self.answer = self._text(
+            select(idempotency.c.digest, idempotency.c.first, idempotency.c.last, idempotency.c.answer).where(
+                idempotency.c.library == library, idempotency.c.key == key
+            ),
+            "library",
+            "key",
+        )
+        self.insert_answer = self._text(new(idempotency), "library", "key", "digest", "first", "last", "answer")
+        self.insert_blob = self._text(new(blobs).on_conflict_do_nothing(), "sha256", "size", "data")
+        self.libraries = self._text(select(libraries.c.name))
+        self.blob = self._text(select(blobs.c.data).where(blobs.c.sha256 == bindparam("sha256")), "sha256")
+        self.has_blob = self._text(
+            select(literal_column("1")).select_from(blobs).where(blobs.c.sha256 == bindparam("sha256")), "sha256"
+        )
+        self.page = self._page(events.c.type)
+        self.page_of_bytes = self._page(cast(events.c.type, LargeBinary))
+
+    def _page(self, kind: Any) -> str:
+        return self._text(
+            select(events.c.sequence, kind, events.c.record, events.c.hash)
+            .where(
+                events.c.library == bindparam("library"),
+                events.c.sequence > bindparam("after"),
+                events.c.sequence <= bindparam("until"),
+            )
+            .order_by(events.c.sequence)
+            .limit(bindparam("size"))
+            # SQLite's dialect would write the offset as a parameter of its own.
+            .offset(literal_column("0")),
+            "library",
+            "after",
+            "until",
+            "size",
+        )
+
+    def _text(self, statement: Any, *names: str) -> str:
+        compiled = statement.compile(dialect=self._dialect)
+        order = tuple(compiled.positiontup or ())
+        if order != names:
+            raise AssertionError(f"parameters come in the order {order}, not {names}: {compiled}")
+        return str(compiled)

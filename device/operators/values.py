@@ -17,7 +17,8 @@ def settle(spec: TensorSpec, drawn: Array, rng: np.random.Generator) -> Array:
     "any" leaves it, "ties" keeps five different elements of it, "nans" makes about one in fifty NaN, and at least one.
     """
     if spec.values == "ties":
-        return rng.choice(drawn.reshape(-1)[:5], size=drawn.shape).astype(drawn.dtype)
+        kept: Array = rng.choice(drawn.reshape(-1)[:5], size=drawn.shape)
+        return kept
     if spec.values == "nans":
         count = max(1, drawn.size // 50)
         result = drawn.copy()

@@ -66,7 +66,8 @@ _guard = _Guard()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Runs before any test module is imported, so that neither imports nor child processes see the user's folders."""
-    for name in [name for name in os.environ if name.startswith("SAGEBOOK_")]:
+    # SAGEBOOK_TEST_… are settings of the tests themselves.
+    for name in [name for name in os.environ if name.startswith("SAGEBOOK_") and not name.startswith("SAGEBOOK_TEST_")]:
         del os.environ[name]
     home = Path(tempfile.mkdtemp(prefix="sagebook-tests-"))
     config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))

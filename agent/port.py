@@ -135,6 +135,8 @@ class Proposal:
     query: str | None = None
     """What to search the memory for next, in the model's words; the loop builds one where it is None."""
     usage: Usage = field(default_factory=lambda: Usage(model="none"))
+    parent: str | None = None
+    """`Attempt.candidate` of the attempt that it starts from; where it is None, the loop records the last one."""
     transcript: str = ""
     """What was said and answered, word for word, where the model is one that is spoken to; kept as a blob."""
 

@@ -25,7 +25,7 @@ IMPURE = {
 }
 IMPURE_CALLS = {"open", "print", "input", "datetime.now", "datetime.utcnow", "datetime.today", "date.today"}
 
-ADAPTERS = ("ledger.store.memory", "ledger.store.sql")
+ADAPTERS = tuple(f"ledger.store.{name}" for name in ("memory", "sql", "engine", "schema", "statements"))
 MAY_NAME_ADAPTERS = ("ledger.bootstrap", "ledger.store")
 # The entry points of the ledger's processes.
 MAY_IMPORT_BOOTSTRAP = ("ledger.bootstrap", "ledger.cli", "ledger.command")

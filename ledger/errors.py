@@ -345,3 +345,9 @@ class UnreachableError(LedgerError):
 
     def __init__(self, url: str, reason: str) -> None:
         super().__init__(f"the ledger at {url} can not be reached: {reason}; start it with `sagebook serve`", url=url)
+
+
+class RequestInvalidError(InvalidInputError):
+    """A request whose body or parameters do not have the form that the API documents."""
+
+    code = "request-invalid"

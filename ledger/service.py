@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import structlog
 from pydantic import BaseModel
@@ -123,9 +123,7 @@ class Ledger:
             evolve(state, recorded.event)
         return state
 
-    def recorded(
-        self, library: str, *, after: int = 0, until: int | None = None
-    ) -> Iterator[codec.Recorded[ev.Event]]:
+    def recorded(self, library: str, *, after: int = 0, until: int | None = None) -> Iterator[codec.Recorded[ev.Event]]:
         """Typed events in order."""
         for stored in self._log.read(library, after=after, until=until):
             yield codec.decode(stored.record)
@@ -232,9 +230,7 @@ class Ledger:
             raise errors.IdempotencyConflictError(library, call.key)
         return kept.answer
 
-    def _append(
-        self, library: str, call: Call, batch: Batch, before: int, result: BaseModel | None
-    ) -> bytes | None:
+    def _append(self, library: str, call: Call, batch: Batch, before: int, result: BaseModel | None) -> bytes | None:
         """Store the batch; an answer comes back only where the key turned out to be used already."""
         if not batch.events:
             return None
@@ -323,8 +319,3 @@ def event_record(library: str, stored: Stored, previous: bytes) -> wire.EventRec
         previous_hash=previous.hex(),
         hash=stored.hash.hex(),
     )
-
-
-def facts_of(error: errors.LedgerError) -> Mapping[str, Any]:
-    """The facts of a refusal, JSON-ready."""
-    return {k: list(v) if isinstance(v, tuple) else v for k, v in error.facts.items() if v is not None}

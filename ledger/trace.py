@@ -81,9 +81,7 @@ class RetireRecord(_Record):
     reason: wire.Reason
 
 
-TraceRecord = Annotated[
-    ExperienceRecord | StageRecord | RuleRecord | RetireRecord, Field(discriminator="record")
-]
+TraceRecord = Annotated[ExperienceRecord | StageRecord | RuleRecord | RetireRecord, Field(discriminator="record")]
 _READ: TypeAdapter[ExperienceRecord | StageRecord | RuleRecord | RetireRecord] = TypeAdapter(TraceRecord)
 
 

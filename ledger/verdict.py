@@ -83,7 +83,9 @@ def _check_signature(given: wire.Report) -> None:
         key = Ed25519PublicKey.from_public_bytes(base64.b64decode(given.judge_key, validate=True))
         signature = base64.b64decode(given.signature, validate=True)
     except (ValueError, binascii.Error) as error:
-        raise ReportInvalidError(f"the report's judge_key or signature is not a base64 Ed25519 value: {error}") from None
+        raise ReportInvalidError(
+            f"the report's judge_key or signature is not a base64 Ed25519 value: {error}"
+        ) from None
     try:
         key.verify(signature, FORMAT.encode() + b"\n" + given.report.encode())
     except InvalidSignature:

@@ -64,9 +64,7 @@ def applies(state: State, stage: Stage, item: Experience) -> bool:
     )
 
 
-def retrieve(
-    ledger: Ledger, call: Call, library: str, name: str, asked: wire.Retrieval
-) -> wire.Retrieved | bytes:
+def retrieve(ledger: Ledger, call: Call, library: str, name: str, asked: wire.Retrieval) -> wire.Retrieved | bytes:
     """Answer a query: a pool by relevance, re-ranked by value, recorded as offered."""
 
     def command(batch: Batch) -> None:
@@ -78,9 +76,7 @@ def retrieve(
             hits = ledger.index(library).search(
                 asked.query, policy.pool_size, lambda item: applies(state, stage, state.experiences[item])
             )
-            pool = tuple(
-                rank(hits, lambda item: state.experiences[item].value, value_weight=policy.value_weight)
-            )
+            pool = tuple(rank(hits, lambda item: state.experiences[item].value, value_weight=policy.value_weight))
         offered = tuple(entry.experience for entry in pool[: asked.limit or policy.top_n])
         batch.emit(decide.retrieve(state, name, asked.query, pool, offered))
 
@@ -106,9 +102,7 @@ def _offer(ledger: Ledger, state: State, entry: ev.PoolEntry) -> wire.Offered:
     )
 
 
-def decide_on(
-    ledger: Ledger, call: Call, library: str, name: str, given: wire.Decisions
-) -> wire.Stage | bytes:
+def decide_on(ledger: Ledger, call: Call, library: str, name: str, given: wire.Decisions) -> wire.Stage | bytes:
     """Record decisions on offers, all or none."""
 
     def command(batch: Batch) -> None:
@@ -121,9 +115,7 @@ def decide_on(
     return ledger.execute(library, call, command, lambda batch: views.stage(batch.state.stages[name]))
 
 
-def propose(
-    ledger: Ledger, call: Call, library: str, name: str, new: wire.NewCandidate
-) -> wire.Candidate | bytes:
+def propose(ledger: Ledger, call: Call, library: str, name: str, new: wire.NewCandidate) -> wire.Candidate | bytes:
     """Record a kernel; it takes one round."""
 
     def command(batch: Batch) -> None:
@@ -158,9 +150,7 @@ def hand_in(
     def command(batch: Batch) -> None:
         stage = decide.stage_of(batch.state, name)
         subject = decide.candidate_of(batch.state, stage, candidate)
-        facts = verdict.facts(
-            report, stage=name, candidate=candidate, source=subject.source, operator=stage.operator
-        )
+        facts = verdict.facts(report, stage=name, candidate=candidate, source=subject.source, operator=stage.operator)
         batch.blob(verdict.blob_of(report))
         batch.emit(decide.hand_in_report(batch.state, name, candidate, facts))
 
@@ -171,9 +161,7 @@ def _appended(batch: Batch) -> wire.Appended:
     return wire.Appended(first=batch.numbered()[0][0], last=batch.state.sequence)
 
 
-def diagnose(
-    ledger: Ledger, call: Call, library: str, name: str, given: wire.Diagnosis
-) -> wire.Appended | bytes:
+def diagnose(ledger: Ledger, call: Call, library: str, name: str, given: wire.Diagnosis) -> wire.Appended | bytes:
     """Record what a tool's evidence said."""
 
     def command(batch: Batch) -> None:

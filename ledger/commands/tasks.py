@@ -14,9 +14,7 @@ def start(ledger: Ledger, call: Call, library: str, new: wire.NewTask) -> wire.T
     def command(batch: Batch) -> None:
         batch.emit(decide.start_task(batch.state, ev.TaskStarted(**new.model_dump())))
 
-    return ledger.execute(
-        library, call, command, lambda batch: views.task(batch.state, batch.state.tasks[new.task])
-    )
+    return ledger.execute(library, call, command, lambda batch: views.task(batch.state, batch.state.tasks[new.task]))
 
 
 def finish(ledger: Ledger, call: Call, library: str, name: str, end: wire.FinishTask) -> wire.Task | bytes:

@@ -1,0 +1,82 @@
+"""Builds a ledger with its concrete parts. Entry points call this; nothing else names an adapter."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import uuid
+from datetime import UTC, datetime
+
+import httpx
+import structlog
+from fastapi import FastAPI
+
+from ledger.client import LedgerClient
+from ledger.inprocess import InProcessTransport
+from ledger.service import Ledger
+from ledger.settings import Settings, default_database_url
+from ledger.store.log import Log
+from ledger.store.memory import MemoryLog
+from ledger.web.app import create_app
+
+
+def configure_logging(settings: Settings) -> None:
+    """One event a line on standard error."""
+    level = logging.getLevelNamesMapping().get(settings.log_level.upper(), logging.WARNING)
+    render: structlog.typing.Processor = (
+        structlog.processors.JSONRenderer()
+        if settings.log_format == "json"
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            render,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _new_id() -> str:
+    return uuid.uuid4().hex
+
+
+def open_ledger(database_url: str | None = None) -> Ledger:
+    """A ledger on a database; an empty SQLite file is migrated, a PostgreSQL database must have been upgraded.
+
+    Raises SchemaOutdatedError.
+    """
+    from ledger.store.sql import open_log  # noqa: PLC0415 - SQLAlchemy is the slowest import, and memory needs none
+
+    log: Log = open_log(database_url or default_database_url())
+    return Ledger(log, now=_now, new_id=_new_id)
+
+
+def memory_ledger() -> Ledger:
+    """A ledger that ends with the process."""
+    return Ledger(MemoryLog(), now=_now, new_id=_new_id)
+
+
+def build_app(database_url: str | None = None) -> FastAPI:
+    """The HTTP application on a database."""
+    return create_app(open_ledger(database_url))
+
+
+def client_of(ledger: Ledger, *, actor: str = "agent") -> LedgerClient:
+    """A client over an in-process transport; closing it closes the ledger."""
+    transport = InProcessTransport(create_app(ledger), on_close=ledger.close)
+    return LedgerClient(httpx.Client(transport=transport, base_url="http://ledger", timeout=None), actor=actor)  # noqa: S113 - no socket
+
+
+def embedded_client(database_url: str | None = None, *, actor: str = "agent") -> LedgerClient:
+    """A client of a ledger in this process, on a database."""
+    return client_of(open_ledger(database_url), actor=actor)

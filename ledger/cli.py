@@ -1,0 +1,190 @@
+"""The ledger's commands. Data goes to standard output, everything else to standard error.
+
+Exit codes: 0 done, 1 unexpected, 2 usage, 3 not found, 4 refused or conflict, 6 unreachable, 7 verification failed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from ledger import errors
+
+if TYPE_CHECKING:
+    from ledger.client import LedgerClient
+
+Library = Annotated[str, typer.Argument(help="Name of the library.", show_default=False)]
+Db = Annotated[
+    str | None,
+    typer.Option(
+        "--db", help="Database URL; default: a SQLite file in the user's data folder.", envvar="SAGEBOOK_DATABASE_URL"
+    ),
+]
+Server = Annotated[
+    str | None,
+    typer.Option("--server", help="URL of a running ledger, instead of a database.", envvar="SAGEBOOK_SERVER"),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+EXIT = (
+    (errors.NotFoundError, 3),
+    (errors.InvalidInputError, 2),
+    (errors.RefusedError, 4),
+    (errors.ConflictError, 4),
+    (errors.UnreachableError, 6),
+    (errors.LogCorruptError, 7),
+)
+
+
+def fail(error: errors.LedgerError) -> NoReturn:
+    """Say what was refused and leave with the code for it."""
+    typer.echo(f"sagebook: {error.message} [{error.code}]", err=True)
+    raise typer.Exit(next((code for kind, code in EXIT if isinstance(error, kind)), 1))
+
+
+@contextmanager
+def client(db: str | None, server: str | None) -> Iterator[LedgerClient]:
+    """A client of the chosen ledger; refusals end the command with their own exit code."""
+    actor = os.environ.get("SAGEBOOK_ACTOR") or os.environ.get("USER") or "cli"
+    try:
+        if server:
+            from ledger.client import LedgerClient  # noqa: PLC0415 - `--help` needs no HTTP
+
+            opened = LedgerClient.connect(server, actor=actor)
+        else:
+            from ledger.bootstrap import configure_logging, embedded_client  # noqa: PLC0415
+            from ledger.settings import Settings  # noqa: PLC0415
+
+            settings = Settings(database_url=db) if db else Settings()
+            configure_logging(settings)
+            opened = embedded_client(settings.database_url, actor=actor)
+        with opened:
+            yield opened
+    except errors.LedgerError as error:
+        fail(error)
+
+
+def show(value: Any) -> None:
+    """Print JSON for a program to read."""
+    if hasattr(value, "model_dump"):
+        value = value.model_dump(mode="json", by_alias=True)
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def policy_argument(given: str | None) -> str | dict[str, Any] | None:
+    """A preset's name, or the fields in a JSON or TOML file."""
+    if given is None:
+        return None
+    path = Path(given)
+    if path.suffix not in {".json", ".toml"} and not path.is_file():
+        return given
+    try:
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".toml":
+            import tomllib  # noqa: PLC0415
+
+            return tomllib.loads(text)
+        fields = json.loads(text)
+    except FileNotFoundError:
+        raise errors.PolicyError(f"there is no policy file {given!r}") from None
+    except ValueError as error:
+        raise errors.PolicyError(f"the policy file {given!r} can not be read: {error}") from None
+    if not isinstance(fields, dict):
+        raise errors.PolicyError(f"the policy file {given!r} holds no object of policy fields")
+    return fields
+
+
+def register(app: typer.Typer) -> None:
+    """Add the ledger's commands."""
+    from ledger.cli_audit import register_audit  # noqa: PLC0415 - one file a subject
+    from ledger.cli_library import register_library  # noqa: PLC0415
+
+    register_library(app)
+    register_audit(app)
+    for command in (serve, db_upgrade):
+        command(app)
+
+
+def serve(app: typer.Typer) -> None:
+    """Add `sagebook serve`."""
+
+    @app.command("serve", epilog="Example: sagebook serve --port 8321")
+    def serve_command(
+        db: Db = None,
+        host: Annotated[str | None, typer.Option(help="Address to listen on; default 127.0.0.1.")] = None,
+        port: Annotated[int | None, typer.Option(help="Port to listen on; default 8321; 0 picks a free one.")] = None,
+    ) -> None:
+        """Serve the ledger over HTTP until it is interrupted."""
+        import uvicorn  # noqa: PLC0415
+
+        from ledger.bootstrap import build_app, configure_logging  # noqa: PLC0415
+        from ledger.settings import Settings  # noqa: PLC0415
+
+        given = {"database_url": db, "host": host, "port": port}
+        settings = Settings(**{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
+        configure_logging(settings)
+        try:
+            application = build_app(settings.database_url)
+        except errors.LedgerError as error:
+            fail(error)
+        typer.echo(f"ledger on http://{settings.host}:{settings.port}, database {settings.database_url}", err=True)
+        uvicorn.run(application, host=settings.host, port=settings.port, log_level="warning", access_log=False)
+
+
+def db_upgrade(app: typer.Typer) -> None:
+    """Add `sagebook db upgrade`."""
+    group = typer.Typer(no_args_is_help=True, help="The database's schema.")
+    app.add_typer(group, name="db")
+
+    @group.command("upgrade", epilog="Example: sagebook db upgrade --db postgresql+psycopg://…")
+    def upgrade_command(db: Db = None) -> None:
+        """Bring the database to this version's schema."""
+        from sqlalchemy import create_engine  # noqa: PLC0415
+
+        from ledger.settings import Settings  # noqa: PLC0415
+        from ledger.store import migrate  # noqa: PLC0415
+
+        settings = Settings(database_url=db) if db else Settings()
+        engine = create_engine(settings.database_url)
+        try:
+            migrate.upgrade(engine)
+            typer.echo(f"schema {migrate.head()}", err=True)
+        except errors.LedgerError as error:
+            fail(error)
+        finally:
+            engine.dispose()
+
+    @group.command("status", epilog="Example: sagebook db status --json")
+    def status_command(db: Db = None, as_json: AsJson = False) -> None:
+        """Show the database's schema and this version's."""
+        from sqlalchemy import create_engine  # noqa: PLC0415
+
+        from ledger.settings import Settings  # noqa: PLC0415
+        from ledger.store import migrate  # noqa: PLC0415
+
+        settings = Settings(database_url=db) if db else Settings()
+        engine = create_engine(settings.database_url)
+        try:
+            facts = {"database": settings.database_url, "schema": migrate.current(engine), "wanted": migrate.head()}
+        finally:
+            engine.dispose()
+        if as_json:
+            show(facts)
+        else:
+            typer.echo("\n".join(f"{k}: {v}" for k, v in facts.items()))
+
+
+def lines_of(path: Path) -> Iterator[bytes]:
+    """Lines of a file, or of standard input for `-`."""
+    if str(path) == "-":
+        yield from sys.stdin.buffer
+        return
+    with path.open("rb") as file:
+        yield from file

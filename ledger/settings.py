@@ -1,0 +1,46 @@
+"""One typed settings object a process: arguments, then `SAGEBOOK_…` variables, then a TOML file, then defaults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import platformdirs
+from pydantic import Field
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+
+def default_database_url() -> str:
+    """A SQLite file in the user's data folder (XDG)."""
+    return f"sqlite:///{platformdirs.user_data_path('sagebook') / 'ledger.db'}"
+
+
+def config_file() -> Path:
+    """Where the TOML file is looked for."""
+    return platformdirs.user_config_path("sagebook") / "config.toml"
+
+
+class Settings(BaseSettings):
+    """Settings of a ledger process."""
+
+    model_config = SettingsConfigDict(env_prefix="SAGEBOOK_", extra="ignore")
+
+    database_url: str = Field(default_factory=default_database_url)
+    """SQLAlchemy URL: `sqlite:///FILE` or `postgresql+psycopg://…`."""
+    host: str = "127.0.0.1"
+    port: int = 8321
+    log_format: str = "console"
+    """`console` or `json`, one event a line on standard error."""
+    log_level: str = "warning"
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments win over the environment, and that over the file."""
+        del dotenv_settings, file_secret_settings
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, toml_file=config_file())

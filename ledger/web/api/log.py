@@ -1,0 +1,78 @@
+"""Routes of the log itself: events, blobs, traces, verification."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from ledger import wire
+from ledger.commands import audit
+from ledger.service import Call, event_record
+from ledger.trace import import_trace
+from ledger.web.calls import TheLedger, reply
+
+router = APIRouter(prefix="/v1/libraries/{library}", tags=["log"])
+
+_SPOOL_BYTES = 8 << 20
+
+
+@router.get("/events")
+def list_events(
+    library: str,
+    ledger: TheLedger,
+    after: Annotated[int, Query(ge=0, description="Sequence after which to read.")] = 0,
+    limit: Annotated[int, Query(gt=0, le=1000)] = 200,
+) -> wire.Events:
+    """The log in order, after a sequence."""
+    rows, previous, head = ledger.stored(library, after=after, limit=limit)
+    items = []
+    for row in rows:
+        items.append(event_record(library, row, previous))
+        previous = row.hash
+    return wire.Events(items=items, head=head)
+
+
+@router.put("/blobs/{sha256}", status_code=204)
+async def put_blob(library: str, sha256: str, request: Request, ledger: TheLedger) -> Response:
+    """Store content under its SHA-256, once."""
+    data = await request.body()
+    await run_in_threadpool(_put, ledger, library, sha256, data)
+    return Response(status_code=204)
+
+
+def _put(ledger: TheLedger, library: str, sha256: str, data: bytes) -> None:
+    with ledger.reading(library):
+        ledger.put_blob(sha256, data)
+
+
+@router.get("/blobs/{sha256}", response_class=Response)
+def get_blob(library: str, sha256: str, ledger: TheLedger) -> Response:
+    """Content by its SHA-256."""
+    with ledger.reading(library):
+        data = ledger.blob(sha256)
+    return Response(
+        data,
+        media_type="application/octet-stream",
+        headers={"ETag": f'"{sha256}"', "X-Content-Type-Options": "nosniff"},
+    )
+
+
+@router.post("/import", response_model=wire.ImportedTrace)
+async def import_lines(library: str, request: Request, ledger: TheLedger) -> Response:
+    """Import a trace (JSON lines). A bad record is refused by line; the records before it are stored."""
+    actor = request.headers.get("x-actor", "import")
+    with tempfile.SpooledTemporaryFile(max_size=_SPOOL_BYTES) as spool:
+        async for part in request.stream():
+            await run_in_threadpool(spool.write, part)
+        spool.seek(0)
+        answer = await run_in_threadpool(import_trace, ledger, Call(actor=actor), library, spool)
+    return reply(answer)
+
+
+@router.get("/verification")
+def verify(library: str, ledger: TheLedger) -> wire.Verification:
+    """Check every stored record against the hash chain and the head."""
+    return audit.verify(ledger, library)

@@ -1,0 +1,39 @@
+"""The HTTP application, built from a ledger that is handed in."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from ledger.service import Ledger
+from ledger.version import VERSION
+from ledger.web import problems
+from ledger.web.api import audit, experiences, libraries, log, stages, tasks
+from ledger.web.etag import EntityTags
+
+
+def create_app(ledger: Ledger) -> FastAPI:
+    """All routes over one ledger."""
+    app = FastAPI(
+        title="Sagebook",
+        version=VERSION,
+        summary="An event-sourced experience ledger for agents that write accelerator kernels.",
+        openapi_url="/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        responses={
+            "4XX": {"description": "Refused: an RFC 9457 problem document.", "content": {problems.MEDIA_TYPE: {}}}
+        },
+    )
+    app.state.ledger = ledger
+    problems.install(app)
+    for subject in (libraries, experiences, tasks, stages, log, audit):
+        app.include_router(subject.router)
+    app.add_middleware(EntityTags)
+
+    @app.get("/health", tags=["service"])
+    def health() -> dict[str, str]:
+        """Whether the service and its database answer."""
+        ledger.libraries()
+        return {"status": "ok", "version": VERSION}
+
+    return app

@@ -1,0 +1,45 @@
+"""What every route needs of a request: the ledger, who calls, and how to answer."""
+
+from __future__ import annotations
+
+from typing import Annotated, cast
+from urllib.parse import unquote
+
+from fastapi import Depends, Header, Request, Response
+from pydantic import BaseModel
+
+from ledger.service import Call, Ledger
+
+
+def _ledger(request: Request) -> Ledger:
+    return cast("Ledger", request.app.state.ledger)
+
+
+async def _call(
+    request: Request,
+    idempotency_key: Annotated[
+        str | None, Header(max_length=255, description="A repeat with the same key gets the first answer.")
+    ] = None,
+    x_actor: Annotated[str, Header(max_length=400, description="Who asks, percent-encoded.")] = "anonymous",
+) -> Call:
+    body = await request.body() if idempotency_key else b""
+    content = b"\n".join((request.method.encode(), request.url.path.encode(), body))
+    return Call(actor=unquote(x_actor), key=idempotency_key, content=content)
+
+
+TheLedger = Annotated[Ledger, Depends(_ledger)]
+TheCall = Annotated[Call, Depends(_call)]
+
+
+def reply(answer: BaseModel | bytes | None, status: int = 200) -> Response:
+    """An answer as it is sent; bytes are the first answer to a repeated request."""
+    content = (
+        answer
+        if isinstance(answer, bytes)
+        else b""
+        if answer is None
+        else answer.model_dump_json(by_alias=True).encode()
+    )
+    if not content:
+        return Response(status_code=204)
+    return Response(content, status_code=status, media_type="application/json")

@@ -1,0 +1,116 @@
+"""Refusals as RFC 9457 problem documents: the one table from error to status, and the one handler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from ledger import errors
+
+MEDIA_TYPE = "application/problem+json"
+
+STATUS: tuple[tuple[type[errors.LedgerError], int], ...] = (
+    (errors.IdempotencyConflictError, 422),
+    (errors.NotFoundError, 404),
+    (errors.ConflictError, 409),
+    (errors.RefusedError, 409),
+    (errors.InvalidInputError, 422),
+    (errors.SchemaOutdatedError, 503),
+    (errors.LogCorruptError, 500),
+    (errors.LedgerError, 500),
+)
+"""First match wins."""
+
+
+def status_of(error: errors.LedgerError) -> int:
+    """The HTTP status of a refusal."""
+    return next(status for kind, status in STATUS if isinstance(error, kind))
+
+
+def problem(
+    request: Request, *, status: int, code: str, title: str, detail: str, extra: dict[str, Any] | None = None
+) -> JSONResponse:
+    """A problem document. `type` is stable; the facts of the refusal are members of their own."""
+    body = {
+        **(extra or {}),
+        "type": f"urn:sagebook:problem:{code}",
+        "title": title,
+        "status": status,
+        "detail": detail,
+        "code": code,
+        "instance": request.url.path,
+    }
+    return JSONResponse(body, status_code=status, media_type=MEDIA_TYPE)
+
+
+def _title(code: str) -> str:
+    return code.replace("-", " ").capitalize()
+
+
+def facts_of(error: errors.LedgerError) -> dict[str, Any]:
+    """The facts of a refusal, JSON-ready."""
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in error.facts.items() if v is not None}
+
+
+def install(app: FastAPI) -> None:
+    """Answer every failure as a problem document."""
+    say = structlog.get_logger("ledger.web")
+
+    def refused(request: Request, error: Exception) -> JSONResponse:
+        if not isinstance(error, errors.LedgerError):
+            raise error
+        status = status_of(error)
+        if status >= 500:
+            say.error("failed", path=request.url.path, code=error.code, detail=error.message)
+        else:
+            say.info("refused", path=request.url.path, code=error.code, detail=error.message)
+        return problem(
+            request,
+            status=status,
+            code=error.code,
+            title=_title(error.code),
+            detail=error.message,
+            extra=facts_of(error),
+        )
+
+    def invalid(request: Request, error: Exception) -> JSONResponse:
+        if not isinstance(error, RequestValidationError):
+            raise error
+        listed = [
+            {"pointer": "/" + "/".join(str(part) for part in item["loc"]), "message": item["msg"]}
+            for item in error.errors()
+        ]
+        return problem(
+            request,
+            status=422,
+            code=errors.RequestInvalidError.code,
+            title="Request invalid",
+            detail="the request does not have the documented form",
+            extra={"errors": listed},
+        )
+
+    def http(request: Request, error: Exception) -> JSONResponse:
+        if not isinstance(error, HTTPException):
+            raise error
+        code = {404: "route-unknown", 405: "method-not-allowed"}.get(error.status_code, "http-error")
+        return problem(request, status=error.status_code, code=code, title=_title(code), detail=str(error.detail))
+
+    def crashed(request: Request, error: Exception) -> JSONResponse:
+        say.exception("crashed", path=request.url.path, exc_info=error)
+        return problem(
+            request,
+            status=500,
+            code="ledger-error",
+            title="Internal error",
+            detail=f"the ledger failed with {type(error).__name__}; its log has the details. Nothing of the request was stored",
+        )
+
+    app.add_exception_handler(errors.LedgerError, refused)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(HTTPException, http)
+    app.add_exception_handler(Exception, crashed)

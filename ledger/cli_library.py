@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ledger import cli, errors
+
+if TYPE_CHECKING:
+    from ledger.client import LedgerClient
 
 Policy = Annotated[
     str | None,
@@ -117,18 +120,18 @@ def _register_import(app: typer.Typer) -> None:
                 )
 
 
-def _ensure(ledger: cli.LedgerClient, library: str, wanted: object) -> None:
+def _ensure(ledger: LedgerClient, library: str, wanted: str | dict[str, Any] | None) -> None:
     """Create the library, or see that the policy it has is the one asked for."""
     try:
         existing = ledger.library(library)
     except errors.UnknownLibraryError:
-        ledger.create_library(library, policy=wanted or "sage")  # type: ignore[arg-type]
+        ledger.create_library(library, policy=wanted or "sage")
         return
     if wanted is None:
         return
     from ledger.commands.libraries import resolve_policy  # noqa: PLC0415 - only this comparison needs the domain
 
-    asked, _ = resolve_policy(wanted)  # type: ignore[arg-type]
+    asked, _ = resolve_policy(wanted)
     differing = [k for k, v in asked.to_mapping().items() if _plain(existing.policy.get(k)) != _plain(v)]
     if differing:
         raise errors.PolicyError(

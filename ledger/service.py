@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import structlog
 from pydantic import BaseModel
@@ -19,9 +19,11 @@ from pydantic import BaseModel
 from ledger import errors, wire
 from ledger.domain import events as ev
 from ledger.domain.state import State, evolve, initial
-from ledger.retrieval.lexical import LexicalIndex
 from ledger.store import chain, codec
 from ledger.store.log import Answer, AtSequence, Draft, Idempotency, Log, Stored
+
+if TYPE_CHECKING:
+    from ledger.retrieval.lexical import LexicalIndex
 
 _RACES = 20
 _TEXTS = (ev.ExperienceRecorded, ev.ExperienceAmended, ev.ExperienceRetired)
@@ -166,6 +168,8 @@ class Ledger:
 
     def index(self, library: str) -> LexicalIndex:
         """The library's lexical index, up to date; call it inside the command that uses it."""
+        from ledger.retrieval.lexical import LexicalIndex  # noqa: PLC0415 - numerical libraries, for retrieval alone
+
         opened = self._open(library)
         with opened.lock:
             if opened.index is None:

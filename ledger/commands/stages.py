@@ -6,7 +6,6 @@ from ledger import errors, verdict, views, wire
 from ledger.domain import decide
 from ledger.domain import events as ev
 from ledger.domain.state import Experience, Stage, State
-from ledger.retrieval.rank import rank
 from ledger.service import Batch, Call, Ledger
 
 
@@ -71,6 +70,8 @@ def retrieve(ledger: Ledger, call: Call, library: str, name: str, asked: wire.Re
         state = batch.state
         stage = decide.stage_of(state, name)
         policy = state.policy
+        from ledger.retrieval.rank import rank
+
         pool: tuple[ev.PoolEntry, ...] = ()
         if policy.retrieval:
             hits = ledger.index(library).search(

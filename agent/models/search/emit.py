@@ -1,0 +1,17 @@
+"""From a program and its choices to the source of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from agent.models.search import emit_elementwise
+from agent.models.search.ir import Program
+
+_EMITTERS: Mapping[str, Callable[[Program, Mapping[str, str]], str]] = {
+    "elementwise": emit_elementwise.emit,
+}
+
+
+def emit(family: str, program: Program, choices: Mapping[str, str]) -> str:
+    """C++17 source that computes `program` in the way that `choices` (settled, see `space.settle`) say."""
+    return _EMITTERS[family](program, choices)

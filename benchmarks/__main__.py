@@ -1,0 +1,52 @@
+"""`python -m benchmarks [NAME ...] [--json]`: run the benchmarks of this folder and print what they measured."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import platform
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+HERE = Path(__file__).parent
+# Every other file here is a benchmark: it offers `measurements()`, which yields `Measurement` rows.
+NOT_BENCHMARKS = {"__init__", "__main__", "measure"}
+
+
+def main() -> int:
+    """Measure and print: a table for a person, or one JSON object a line with every sample."""
+    names = sorted(path.stem for path in HERE.glob("*.py") if path.stem not in NOT_BENCHMARKS)
+    parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones, default all: {', '.join(names)}")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line, with every sample")
+    options = parser.parse_args()
+    if unknown := set(options.names) - set(names):
+        parser.error(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    table = Table("benchmark", "median ms", "p95 ms", "a second", "calls", "what", title=machine)
+    for column in table.columns[1:5]:
+        column.justify = "right"
+    progress = Console(stderr=True)
+    with progress.status("measuring") as status:
+        for name in options.names or names:
+            for row in importlib.import_module(f"benchmarks.{name}").measurements():
+                status.update(f"measured {name}: {row.name}")
+                if options.json:
+                    print(json.dumps({"benchmark": name, "machine": machine, **row.as_dict()}), flush=True)
+                table.add_row(
+                    f"{name}: {row.name}", f"{row.median_ms:.2f}", f"{row.p95_ms:.2f}", f"{row.items_per_second:,.0f}",
+                    str(len(row.samples_ms)), row.what,
+                )  # fmt: skip
+    if not options.json:
+        Console(width=None if sys.stdout.isatty() else 140).print(table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

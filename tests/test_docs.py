@@ -7,8 +7,8 @@ import shlex
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import click
 import pytest
 import typer.main
 
@@ -22,6 +22,8 @@ DOCUMENTS = [
 ]
 DECISIONS = [path for path in DOCUMENTS if re.fullmatch(r"docs/decisions/\d{4}-.*\.md", relative(path))]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+# typer carries its own click and names no type for it.
+Command = Any
 QUOTED = re.compile(r"`([^`\n]+)`")
 
 
@@ -37,28 +39,31 @@ def _quoted(text: str) -> Iterator[str]:
             yield from QUOTED.findall(line)
 
 
-def _commands(command: click.Command, name: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+def _children(group: Command) -> dict[str, Command]:
+    return getattr(group, "commands", {})
+
+
+def _commands(command: Command, name: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Command]]:
     """Every command of the tree with its name in words, groups included."""
     yield name, command
-    if isinstance(command, click.Group):
-        for sub, child in command.commands.items():
-            yield from _commands(child, (*name, sub))
+    for sub, child in _children(command).items():
+        yield from _commands(child, (*name, sub))
 
 
 @pytest.fixture(scope="module")
-def tree() -> dict[tuple[str, ...], click.Command]:
+def tree() -> dict[tuple[str, ...], Command]:
     """`sagebook` and all below it."""
     return dict(_commands(typer.main.get_command(build())))
 
 
-def _problem(quoted: str, tree: dict[tuple[str, ...], click.Command]) -> str | None:
+def _problem(quoted: str, tree: dict[tuple[str, ...], Command]) -> str | None:
     """What is wrong with a quoted command line, if anything."""
     words = shlex.split(quoted.replace("…", "").replace("[", "").replace("]", ""))[1:]
     name: tuple[str, ...] = ()
     while words and (*name, words[0]) in tree:
         name = (*name, words.pop(0))
     command = tree[name]
-    if isinstance(command, click.Group) and words and not words[0].startswith("-"):
+    if _children(command) and words and not words[0].startswith("-"):
         return f"no command {words[0]!r} in {' '.join(('sagebook', *name))!r}"
     options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)} | {
         "--help",
@@ -69,7 +74,7 @@ def _problem(quoted: str, tree: dict[tuple[str, ...], click.Command]) -> str | N
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=relative)
-def test_quoted_commands_exist(path: Path, tree: dict[tuple[str, ...], click.Command]) -> None:
+def test_quoted_commands_exist(path: Path, tree: dict[tuple[str, ...], Command]) -> None:
     """A reader types what the page shows: each `sagebook …` names a command that exists, with options that it has."""
     lines = [
         text for text in _quoted(path.read_text(encoding="utf-8")) if re.match(r"(\.venv/bin/)?sagebook( |$)", text)
@@ -100,12 +105,12 @@ def test_links_between_documents_lead_somewhere(path: Path) -> None:
     assert [t for t in targets if "://" not in t and not (path.parent / t).exists()] == []
 
 
-def test_every_command_shows_an_example(tree: dict[tuple[str, ...], click.Command]) -> None:
+def test_every_command_shows_an_example(tree: dict[tuple[str, ...], Command]) -> None:
     """`--help` of each command ends with a line that can be typed, and that line names an existing command."""
     without = []
     wrong = []
     for name, command in tree.items():
-        if isinstance(command, click.Group):
+        if _children(command):
             continue
         text = f"{command.help or ''}\n{command.epilog or ''}"
         examples = re.findall(r"\bsagebook [^\n]*", text)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from agent.models.search import emit_elementwise
+from agent.models.search import emit_elementwise, emit_reduction
 from agent.models.search.ir import Program
 
 _EMITTERS: Mapping[str, Callable[[Program, Mapping[str, str]], str]] = {
     "elementwise": emit_elementwise.emit,
+    "reduction": emit_reduction.emit,
 }
 
 

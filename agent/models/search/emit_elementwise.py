@@ -144,7 +144,7 @@ def _block(frame: Frame) -> None:
     head = f"void block({pointers}float *{frame.restrict}y, int64_t n"
     with body.block(f"{head}{frame.attribute_parameters()}{_length_parameters(frame)})"):
         unroll = int(choices.get("unroll", "1"))
-        if choices["simd"] == "pragma":
+        if choices.get("simd", "none") == "pragma":
             body.line("#pragma omp simd")
             body.line(f"for (int64_t j = 0; j < n; ++j) y[j] = {_call(frame, '@[j]')};")
         elif frame.vector:

@@ -89,7 +89,7 @@ class Frame:
         return [*lines, f"const View out = {prelude.view_expression('outputs[0]', self.program.output_views)};"]
 
 
-_HEADERS = ("algorithm", "cmath", "cstdint", "cstring", "utility", "vector")
+_HEADERS = ("algorithm", "cmath", "cstdint", "cstring", "initializer_list", "utility", "vector")
 
 
 def _wrapped(line: str, width: int = 118) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from agent.models.search import rows
-from agent.models.search.ir import Apply, MatMul, Program, Recipe, Reduce, per_row, walk
+from agent.models.search.ir import Apply, MatMul, Node, Program, Recipe, Reduce, children, per_row, walk
 
 Choices = dict[str, str]
 
@@ -111,7 +111,7 @@ DIMENSIONS: tuple[Dimension, ...] = (
     ),
     Dimension(
         "exp_reuse", ("recompute", "store"), (1, 0), ROWWISE,
-        lambda traits, choices: "softmax" in traits and "map" in traits and choices["softmax_shift"] != "online",
+        lambda traits, choices: "exp_map" in traits and choices["softmax_shift"] != "online",
         "whether exp of an element is computed for the sum and again for the result, or kept in the output",
     ),
     Dimension(
@@ -245,8 +245,17 @@ def traits_of(program: Program) -> Traits:
     family = family_of(program)
     marks |= {"eps"} if rows.has_epsilon(program.root) else set()
     marks |= {"map"} if not per_row(program.root) else set()
+    marks |= {"exp_map"} if "softmax" in marks and _exp_in_result(lowered) else set()
     marks |= {"epilogue"} if family == "matmul" and not isinstance(program.root, MatMul) else set()
     return Traits(family, frozenset(marks))
+
+
+def _exp_in_result(node: Node) -> bool:
+    if isinstance(node, Reduce):
+        return False
+    if isinstance(node, Apply) and node.op == "exp" and not per_row(node):
+        return True
+    return any(_exp_in_result(child) for child in children(node))
 
 
 def settle(traits: Traits, wanted: Mapping[str, str]) -> Choices:
@@ -262,6 +271,8 @@ def settle(traits: Traits, wanted: Mapping[str, str]) -> Choices:
                 choices[dimension.name] = dimension.values[0]
     if choices["simd"] != "vector" and choices["tail"] in {"padded", "masked"} and traits.family != "matmul":
         choices["tail"] = "scalar"  # a step of single elements has nothing to pad
+    if choices["simd"] == "pragma" and choices["accumulator"] == "kahan":
+        choices["accumulator"] = "double"  # a simd reduction has no room for the compensation
     return {d.name: choices[d.name] for d in DIMENSIONS if _open(d, traits, choices)}
 
 

@@ -66,7 +66,7 @@ def _parse(url: str) -> URL:
 
 def _sqlite(url: URL) -> Engine:
     Path(str(url.database)).expanduser().parent.mkdir(parents=True, exist_ok=True)
-    _warn_of_wal_fault()
+    warn_of_wal_fault(sqlite3.sqlite_version_info)
     engine = sqlalchemy.create_engine(
         url.set(database=str(Path(str(url.database)).expanduser())),
         connect_args={"check_same_thread": False, "timeout": BUSY_SECONDS},
@@ -110,11 +110,12 @@ def _on_begin(connection: Connection) -> None:
 
 
 @functools.cache
-def _warn_of_wal_fault() -> None:
-    if _WAL_FAULT_FIRST <= sqlite3.sqlite_version_info <= _WAL_FAULT_LAST:
+def warn_of_wal_fault(version: tuple[int, int, int]) -> None:
+    """Log once that this SQLite may damage a database in WAL mode when several processes write it."""
+    if _WAL_FAULT_FIRST <= version <= _WAL_FAULT_LAST:
         structlog.get_logger("ledger.store").warning(
             "sqlite_wal_reset_fault",
-            version=sqlite3.sqlite_version,
+            version=".".join(map(str, version)),
             fixed_in="3.51.3",
             advice="let only one process at a time write a library file, or link a newer SQLite",
         )

@@ -40,7 +40,7 @@ def upgrade(engine: Engine) -> None:
     from alembic import command  # noqa: PLC0415 - slow to load, and only a migration needs it
     from alembic.config import Config  # noqa: PLC0415
 
-    _refuse_unknown(engine, current(engine))
+    _refuse_unknown(engine, current(engine), REVISIONS)
     with resources.as_file(resources.files("migrations")) as folder, engine.connect() as plain:
         connection = plain.execution_options(**{WRITE: True})
         with connection.begin():
@@ -53,28 +53,28 @@ def upgrade(engine: Engine) -> None:
             command.upgrade(config, "head")
 
 
-def prepare(engine: Engine) -> None:
+def prepare(engine: Engine, revisions: tuple[str, ...] = REVISIONS) -> None:
     """Make sure that the schema is the newest: an empty SQLite file is migrated, anything else must be so already.
 
     Raises SchemaOutdatedError, SchemaUnknownError.
     """
     found = current(engine)
-    if found == head():
+    if found == revisions[-1]:
         return
     if found is None and engine.dialect.name == "sqlite":
         if not inspect(engine).get_table_names():
             upgrade(engine)
             return
         if current(engine) is None:  # or another process migrated it a moment ago
-            raise SchemaUnknownError(_shown(engine), "of another program", REVISIONS)
+            raise SchemaUnknownError(_shown(engine), "of another program", revisions)
         return
-    _refuse_unknown(engine, found)
-    raise SchemaOutdatedError(_shown(engine), found or "none", head())
+    _refuse_unknown(engine, found, revisions)
+    raise SchemaOutdatedError(_shown(engine), found or "none", revisions[-1])
 
 
-def _refuse_unknown(engine: Engine, found: str | None) -> None:
-    if found is not None and found not in REVISIONS:
-        raise SchemaUnknownError(_shown(engine), found, REVISIONS)
+def _refuse_unknown(engine: Engine, found: str | None, revisions: tuple[str, ...]) -> None:
+    if found is not None and found not in revisions:
+        raise SchemaUnknownError(_shown(engine), found, revisions)
 
 
 def _shown(engine: Engine) -> str:

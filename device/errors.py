@@ -5,6 +5,7 @@ Each error names the thing that stands in the way and what clears it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -15,10 +16,10 @@ class DeviceError(Exception):
 class UnknownOperator(DeviceError):
     """No operator of this name is in the suite."""
 
-    def __init__(self, name: str, close: tuple[str, ...] = ()) -> None:
-        self.name, self.close = name, close
-        hint = f"; close names: {', '.join(close)}" if close else "; `sagebook device operators` lists them all"
-        super().__init__(f"no operator is named {name!r}{hint}")
+    def __init__(self, name: str, close: Sequence[str] = (), known: int = 0) -> None:
+        self.name, self.close, self.known = name, tuple(close), known
+        hint = f"; close names: {', '.join(close)}" if close else ""
+        super().__init__(f"no operator is named {name!r}{hint}; `sagebook device operators` lists all {known}")
 
 
 class InvalidOperator(DeviceError):

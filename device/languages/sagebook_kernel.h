@@ -1,10 +1,10 @@
-/* The entry point of a Sagebook candidate kernel, language `cpp`.
+/* What a candidate kernel in C++ is: one C entry point over pointers, shapes and strides.
  *
- * A candidate is one C++17 source that includes this header and defines `sagebook_kernel`. It is compiled with
- *   g++ -std=c++17 -O3 -march=native -fopenmp -shared -fPIC
- * and may ask for more flags from the allow-list in a comment on its first lines:
- *   // flags: -ffast-math -funroll-loops
- * OMP_NUM_THREADS tells how many threads may run.
+ * Inputs are read-only by promise and checked; outputs are allocated by the judge, filled with garbage, and must be
+ * written in full. Data is aligned to 64 bytes. Threads: OpenMP (`#pragma omp parallel for`); a thread of any other
+ * kind must be gone when the call returns. A first-lines comment may ask for more compiler flags from the
+ * allow-list of device/languages/cpp.py:
+ *     // flags: -ffast-math -funroll-loops
  */
 #ifndef SAGEBOOK_KERNEL_H
 #define SAGEBOOK_KERNEL_H
@@ -12,33 +12,35 @@
 #include <stdint.h>
 
 enum {
-  SB_FLOAT32 = 0,
-  SB_FLOAT64 = 1,
-  SB_INT32 = 2,
-  SB_INT64 = 3,
-  SB_INT8 = 4,
-  SB_UINT8 = 5,
-  SB_BOOL = 6,
-  SB_FLOAT16 = 7,
-  SB_BFLOAT16 = 8
+    SB_FLOAT32 = 0,
+    SB_FLOAT64 = 1,
+    SB_INT32 = 2,
+    SB_INT64 = 3,
+    SB_INT8 = 4,
+    SB_UINT8 = 5,
+    SB_BOOL = 6,
+    SB_FLOAT16 = 7,
+    SB_BFLOAT16 = 8
 };
 
-/* `data` points at element [0, 0, ...]. `shape` and `strides` hold `ndim` numbers each; strides count elements, not
- * bytes, and a stride of an input may be 0 (an expanded axis). An input is read only. */
 typedef struct {
-  void *data;
-  int64_t ndim;
-  const int64_t *shape;
-  const int64_t *strides;
-  int32_t dtype;
+    void *data;
+    int64_t ndim;
+    const int64_t *shape;
+    const int64_t *strides; /* in elements */
+    int32_t dtype;          /* one of SB_... */
 } sb_tensor;
 
-/* Fill the outputs, which are allocated already, from the inputs. Attributes come in the operator's declared order.
- * Return 0 when the outputs hold the result; any other number is the kernel's own error. */
 #ifdef __cplusplus
-extern "C"
+extern "C" {
 #endif
+
+/* Returns 0 when done; anything else is the kernel's own error and fails the case. */
 int sagebook_kernel(const sb_tensor *inputs, int64_t n_inputs, sb_tensor *outputs, int64_t n_outputs,
                     const double *attributes, int64_t n_attributes);
 
-#endif /* SAGEBOOK_KERNEL_H */
+#ifdef __cplusplus
+}
+#endif
+
+#endif

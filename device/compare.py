@@ -1,0 +1,149 @@
+"""The compare step: three named rules, each a tolerance for every element of an output.
+
+| rule | an element passes when | source |
+|---|---|---|
+| `literal` | error <= 1e-3 and error <= 1e-3 |ref| | the words of the method: both maxima within 1e-3 |
+| `npukernelbench` | error <= 1e-3 or error <= 1e-3 (|ref| + 1e-7), and it is finite | the benchmark's code |
+| `hardened` | error <= u G(L) (|ref| + rms(ref) + u), and it passes `npukernelbench` | below |
+
+`hardened`: u is the unit roundoff of the output's dtype (float64 2^-53, float32 2^-24, float16 2^-11, bfloat16 2^-8),
+L the length of the longest accumulation behind one element, rms(ref) the root mean square of the finite reference, and
+G(L) = 16 + 8 log2(L). The worst case of a pairwise or blocked sum grows with log2(L) u (Higham, Accuracy and Stability
+of Numerical Algorithms, 2nd ed., section 4.2); that of a single running sum grows with L u, which over a long row is
+outside. Rounding the inputs to a shorter format is outside, too: 2^-11 is 8192 u of float32. Whole numbers and bool are exact.
+The last u is a floor far below any output: where the float64 formula itself rounds to zero (x (1 + erf(x)) far out), a
+kernel that keeps the true 1e-28 is not wrong. The element's scale is taken from the output, so that a row of zeros cannot pass for small numbers; a case that zeros or
+a constant would pass is no evidence, and the judge counts only the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from device.errors import UnknownMode
+from device.types import Comparison, RuleName
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+UNIT_ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+THRESHOLD = 1e-3
+_TINY = 1e-7
+
+
+def growth(accumulation: int) -> float:
+    """G(L) = 16 + 8 log2(L), in unit roundoffs; L = 1 where nothing is summed."""
+    return 16.0 + 8.0 * math.log2(max(1, accumulation))
+
+
+def _literal(size: Array, dtype: str, accumulation: int) -> Array:  # noqa: ARG001  (the form of a rule)
+    return np.minimum(THRESHOLD, THRESHOLD * size)
+
+
+def _npukernelbench(size: Array, dtype: str, accumulation: int) -> Array:  # noqa: ARG001  (the form of a rule)
+    return np.maximum(THRESHOLD, THRESHOLD * (size + _TINY))
+
+
+def _hardened(size: Array, dtype: str, accumulation: int) -> Array:
+    finite = size[np.isfinite(size)]
+    scale = math.sqrt(float(np.mean(np.square(finite)))) if finite.size else 0.0
+    unit = UNIT_ROUNDOFF[dtype]
+    bound = unit * growth(accumulation) * (size + scale + unit)
+    return np.minimum(bound, _npukernelbench(size, dtype, accumulation))
+
+
+RULES: dict[RuleName, Callable[[Array, str, int], Array]] = {
+    "hardened": _hardened,
+    "npukernelbench": _npukernelbench,
+    "literal": _literal,
+}
+"""For each rule, the largest error allowed, from |reference| (float64), dtype and length of accumulation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What one output must be: the float64 (or whole) reference, row-major, and the error allowed for each element."""
+
+    reference: Array
+    tolerance: Array | None
+    dtype: str
+    rule: RuleName
+    steady: bool
+    """Whether all elements are alike: then zeros or a constant would pass, and the case is no evidence."""
+
+    def worst(self, got: Array) -> float:
+        """Return the largest error in units of what is allowed; infinite where something is not finite or not equal."""
+        if self.tolerance is None:
+            return 0.0 if np.array_equal(self.reference, got) else math.inf
+        with np.errstate(all="ignore"):
+            error = np.abs(got.astype(np.float64) - self.reference)
+            ratio = np.where(error == 0, 0.0, error / self.tolerance)
+        same = np.isnan(got) & np.isnan(self.reference) | (got == self.reference)
+        ratio[same] = 0.0
+        ratio[np.isnan(ratio)] = math.inf
+        return float(ratio.max(initial=0.0))
+
+
+def expect(reference: Array, dtype: str, accumulation: int, rule: RuleName) -> Expectation:
+    """Work out what is allowed around a reference (float64 for floating dtypes, else of whole numbers)."""
+    if rule not in RULES:
+        raise UnknownMode("rule", rule, tuple(RULES))
+    if dtype not in UNIT_ROUNDOFF:
+        steady = bool((reference == reference.reshape(-1)[0]).all())
+        return Expectation(reference, None, dtype, rule, steady)
+    tolerance = RULES[rule](np.abs(reference), dtype, accumulation)
+    with np.errstate(all="ignore"):
+        alike = np.abs(reference - float(np.median(reference))) <= tolerance
+        zero = np.abs(reference) <= tolerance
+    steady = bool(alike.all()) or bool(zero.all())
+    return Expectation(reference, tolerance, dtype, rule, steady)
+
+
+def compare(expectation: Expectation, got: Array, poison: Array | None = None, output: int = 0) -> Comparison:
+    """Hold an output against what is expected; `got` has the reference's shape and real or whole elements.
+
+    `poison` marks elements whose bits are still those that were there before the call: never written.
+    """
+    reference = expectation.reference
+    with np.errstate(all="ignore"):
+        if expectation.tolerance is None:
+            good = got == reference
+        else:
+            error = np.abs(got.astype(np.float64) - reference)
+            good = error <= expectation.tolerance
+            if expectation.rule == "npukernelbench":
+                good &= np.isfinite(got)
+            else:
+                good |= (np.isnan(got) & np.isnan(reference)) | (got == reference)
+    if good.all():
+        return Comparison(ok=True)
+    return _describe(expectation, got, good, poison, output)
+
+
+def _describe(expectation: Expectation, got: Array, good: Array, poison: Array | None, output: int) -> Comparison:
+    reference = expectation.reference
+    first = int(np.argmin(good.reshape(-1)))
+    index = tuple(int(i) for i in np.unravel_index(first, reference.shape))
+    with np.errstate(all="ignore"):
+        error = np.abs(got.astype(np.float64) - reference.astype(np.float64))
+        relative = np.where(error == 0, 0.0, error / np.abs(reference.astype(np.float64)))
+    expected, value = float(reference.reshape(-1)[first]), float(got.reshape(-1)[first])
+    bad = int(good.size - np.count_nonzero(good))
+    message = f"output {output} at {list(index)}: expected {expected:.9g}, got {value:.9g}"
+    if poison is not None and bool(poison.reshape(-1)[first]):
+        message += " (never written)"
+    elif expectation.tolerance is not None:
+        message += f" (allowed error {float(expectation.tolerance.reshape(-1)[first]):.3g})"
+    return Comparison(
+        ok=False,
+        message=f"{message}; {bad} of {good.size} elements are wrong",
+        index=index,
+        expected=expected,
+        got=value,
+        max_abs_error=float(np.nanmax(error)) if not np.isnan(error).all() else math.nan,
+        max_rel_error=float(np.nanmax(relative)) if not np.isnan(relative).all() else math.nan,
+    )

@@ -1,0 +1,239 @@
+"""The judge's side of the numbers: seeded inputs, and what torch makes of them in float64. No kernel sees this module.
+
+torch is imported at the first call. Its OpenMP pool is told to sleep soon after each call (`sandbox.SPIN_COUNT`), the
+same as the kernel's: a pool that spins would take cores from the other side of an interleaved measurement.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import sys
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from device.arena import NUMPY_DTYPES, Array, element_bytes, strided
+from device.compare import UNIT_ROUNDOFF, Expectation, expect
+from device.errors import InvalidOperator, ReferenceUnavailable
+from device.operators.base import Case, Operator, TensorSpec
+from device.operators.values import settle
+from device.sandbox import SPIN_COUNT
+from device.types import Mode, RuleName
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Distribution = Callable[[Array], Array]
+
+DISTRIBUTIONS: dict[str, Distribution] = {
+    "given": lambda x: x,
+    "x3": lambda x: x * np.float32(3),
+    "x0.01": lambda x: x * np.float32(0.01),
+    "x-1": lambda x: -x,
+    "x30": lambda x: x * np.float32(30),
+    "+10": lambda x: x + np.float32(10),
+}
+"""What is done to standard normal numbers. x30 overflows an exponential that was not shifted; +10 makes a variance taken
+as a difference of large numbers lose its digits."""
+
+LARGE = 1 << 18
+"""Cases of more elements than this are run under `given` and `x-1` only."""
+
+HONEST_SHARE = 0.25
+"""A case is evidence only where torch itself, computing in the operator's dtype, stays below this share of the bound: a
+problem that is badly conditioned refuses honest kernels."""
+
+_MARK = "_sagebook_spin_count"
+"""Attribute set on the torch module when this module was the first to import it."""
+
+KEPT = 3
+"""Suites (operator, seed, mode, rule) kept in memory for the next candidates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One case under one distribution: inputs as they lie in memory, and what each output must be."""
+
+    name: str
+    case: Case
+    inputs: tuple[Array, ...]
+    """One row of elements for each input, as long as the memory it reaches over; gaps hold NaN bits."""
+    outputs: tuple[TensorSpec, ...]
+    expected: tuple[Expectation, ...]
+    evidence: bool
+
+    @property
+    def attributes(self) -> tuple[float, ...]:
+        """Attribute values in the order in which the entry point receives them."""
+        return tuple(self.case.attributes.values())
+
+    @property
+    def elements(self) -> int:
+        """Count the elements of all inputs and outputs."""
+        return sum(spec.elements for spec in (*self.case.inputs, *self.outputs))
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """All problems of one operator under one seed, cheap ones first, and the ones that were left out with the reason."""
+
+    problems: tuple[Problem, ...]
+    left_out: tuple[str, ...]
+
+
+def torch_module() -> ModuleType:
+    """Import torch with an OpenMP pool that goes to sleep soon. Raises ReferenceUnavailable when there is no torch."""
+    if "torch" in sys.modules:
+        return sys.modules["torch"]
+    before = os.environ.get("GOMP_SPINCOUNT")
+    os.environ["GOMP_SPINCOUNT"] = str(SPIN_COUNT)  # read once, when the OpenMP library is loaded
+    try:
+        import torch  # noqa: PLC0415  (more than a second, and needed only to judge)
+    except (ImportError, RuntimeError) as error:
+        raise ReferenceUnavailable(str(error)) from error
+    finally:
+        if before is None:
+            del os.environ["GOMP_SPINCOUNT"]
+        else:
+            os.environ["GOMP_SPINCOUNT"] = before
+    setattr(torch, _MARK, SPIN_COUNT)
+    return torch
+
+
+def quiet_pool() -> bool:
+    """Whether torch's pool goes to sleep soon, that is, whether `torch_module` was the first to import torch."""
+    return getattr(torch_module(), _MARK, None) == SPIN_COUNT
+
+
+def draw(spec: TensorSpec, rng: np.random.Generator, distribution: Distribution = DISTRIBUTIONS["given"]) -> Array:
+    """Draw one input and return it as a row of elements, as it lies in memory."""
+    dtype = NUMPY_DTYPES[spec.dtype]
+    flat = np.full(spec.storage * element_bytes(spec.dtype), 0xFF, dtype=np.uint8).view(dtype)
+    if spec.dtype == "bool":
+        values: Array = rng.integers(0, 2, spec.shape)
+    elif spec.dtype in UNIT_ROUNDOFF:
+        values = settle(spec, distribution(rng.standard_normal(spec.shape, dtype=np.float32)), rng)
+        if spec.dtype == "bfloat16":
+            values = np.atleast_1d(values).astype(np.float32).view(np.uint32).reshape(spec.shape) >> 16
+    else:
+        values = settle(spec, rng.integers(0, 100, spec.shape), rng)
+    strided(flat, spec)[...] = values
+    return flat
+
+
+def tensor(flat: Array, spec: TensorSpec) -> Tensor:
+    """View a row of elements as a torch tensor of the spec's dtype, shape and strides; no copy."""
+    torch = torch_module()
+    whole: Any = torch.from_numpy(flat)
+    if spec.dtype in {"bfloat16", "bool"}:
+        whole = whole.view(getattr(torch, spec.dtype))
+    result: Tensor = whole.as_strided(spec.shape, spec.layout)
+    return result
+
+
+def numbers(view: Array, dtype: str) -> Array:
+    """Read an output's bits as numbers, row-major (bfloat16 becomes float32)."""
+    dense = np.ascontiguousarray(view)
+    if dtype == "bfloat16":
+        return (dense.astype(np.uint32) << 16).view(np.float32).reshape(view.shape)
+    return dense.reshape(view.shape)
+
+
+def answer(
+    operator: Operator, case: Case, inputs: Sequence[Array], outputs: Sequence[TensorSpec], *, wide: bool
+) -> list[Array]:
+    """Compute the reference's outputs, in float64 when `wide`, else in the inputs' own dtype; row-major.
+
+    Raises InvalidOperator when count or shape is not what the operator declares.
+    """
+    torch = torch_module()
+    tensors = [tensor(flat, spec) for flat, spec in zip(inputs, case.inputs, strict=True)]
+    if wide:
+        tensors = [t.to(torch.float64) if t.is_floating_point() else t for t in tensors]
+    with torch.no_grad():
+        results = operator.reference(*tensors, **case.attributes)
+    shapes = [tuple(result.shape) for result in results]
+    if shapes != [spec.shape for spec in outputs]:
+        subject = f"operator {operator.name}, case {case.name}"
+        raise InvalidOperator(subject, f"the reference gives shapes {shapes}, declared are {outputs}")
+    answers = []
+    for result in results:
+        plain = result.to(torch.float64) if result.is_floating_point() else result
+        plain = plain.to(torch.uint8) if plain.dtype == torch.bool else plain
+        answers.append(np.array(plain.contiguous().numpy()))
+    return answers
+
+
+def seeded(seed: int, *words: str) -> np.random.Generator:
+    """Make a generator that depends on the seed and on each of the words."""
+    return np.random.default_rng([seed & (1 << 64) - 1, *(zlib.crc32(word.encode()) for word in words)])
+
+
+def _pose(operator: Operator, case: Case, seed: int, kind: str, rule: RuleName) -> Problem | None:
+    rng = seeded(seed, operator.name, case.name, "hidden" if case.hidden else "visible")
+    inputs = tuple(draw(spec, rng, DISTRIBUTIONS[kind]) for spec in case.inputs)
+    outputs = operator.outputs(case)
+    length = operator.accumulation(case)
+    wide = answer(operator, case, inputs, outputs, wide=True)
+    expected = tuple(expect(w, spec.dtype, length, rule) for w, spec in zip(wide, outputs, strict=True))
+    if kind != "given":
+        own = answer(operator, case, inputs, outputs, wide=False)
+        if any(e.worst(o) > HONEST_SHARE for e, o in zip(expected, own, strict=True)):
+            return None
+    evidence = not any(e.steady for e in expected)
+    prefix = "hidden." if case.hidden else ""
+    return Problem(f"{prefix}{case.name}/{kind}", case, inputs, outputs, expected, evidence)
+
+
+class Oracle:
+    """Problems and their answers, worked out once for each operator and seed and kept for the next candidates."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[Operator, int, Mode, RuleName], Suite] = OrderedDict()
+
+    def suite(self, operator: Operator, seed: int, mode: Mode, rule: RuleName) -> Suite:
+        """Return the problems that a candidate must solve under this seed.
+
+        `hardened`: visible and hidden cases under every distribution that the case's size allows. `paper`: visible
+        cases as given, the source's protocol.
+        """
+        key = (operator, seed, mode, rule)
+        if key not in self._kept:
+            self._kept[key] = self._make(*key)
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        return self._kept[key]
+
+    def _make(self, operator: Operator, seed: int, mode: Mode, rule: RuleName) -> Suite:
+        cases = list(operator.cases)
+        if mode == "hardened":
+            cases += operator.hidden_cases(seeded(seed, operator.name, "hidden cases"))
+        problems: list[Problem] = []
+        left_out: list[str] = []
+        for kind in DISTRIBUTIONS if mode == "hardened" else ("given",):
+            for case in cases:
+                size = sum(spec.elements for spec in case.inputs)
+                if size > LARGE and kind not in {"given", "x-1"}:
+                    continue
+                problem = _pose(operator, case, seed, kind, rule)
+                if problem is None:
+                    left_out.append(f"{case.name}/{kind}")
+                else:
+                    problems.append(problem)
+        problems.sort(key=lambda p: (p.elements > LARGE, not p.name.endswith("/given"), p.elements))
+        return Suite(tuple(problems), tuple(left_out))
+
+
+def installed_torch() -> str | None:
+    """Return the version of torch that is installed, without importing it; None when there is none."""
+    try:
+        return importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,174 @@
+"""What the four steps (build, run, compare, time) give back, and the limits under which they work.
+
+Times are in seconds unless a name ends in `_ms`; sizes are in bytes unless a name says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+Outcome = Literal["compile_error", "refused", "crash", "hang", "resource", "wrong", "correct"]
+Mode = Literal["hardened", "paper"]
+RuleName = Literal["hardened", "npukernelbench", "literal"]
+Ending = Literal["returned", "error", "crash", "hang", "resource", "refused"]
+"""How one call of a kernel ended: it returned 0, it returned its own error, or it did not return."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one evaluation may use before it is stopped."""
+
+    compile_seconds: float = 30.0
+    compile_memory: int = 4 << 30
+    call_seconds: float = 5.0
+    """Wall clock for one call of the kernel; a call that takes longer is a hang."""
+    total_seconds: float = 60.0
+    """Wall clock for verification and measurement together."""
+    memory: int = 1 << 30
+    """Address space of the kernel's process beyond its inputs and outputs."""
+    processes: int = 64
+    """Threads and processes together, where the machine counts them for the sandbox alone."""
+    files: int = 16
+    file_bytes: int = 0
+    stack: int = 8 << 20
+    threads: int = 0
+    """OpenMP threads for the kernel and for the torch reference; 0 means one a core."""
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """The compile step: an artefact, or the reason why there is none."""
+
+    outcome: Literal["built", "compile_error", "refused", "resource"]
+    command: tuple[str, ...]
+    seconds: float
+    log: str
+    cached: bool = False
+    artefact: Path | None = None
+    artefact_sha256: str | None = None
+    summary: str = ""
+    checks: tuple[Check, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is something to run."""
+        return self.outcome == "built"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The run step: how a call, or the process it ran in, ended, in words that name what happened."""
+
+    how: Ending
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """One command to the worker that came back: what the worker claims and what the judge saw, in nanoseconds."""
+
+    code: int
+    claimed_ns: int
+    seen_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The compare step: one output held against the float64 reference.
+
+    The element named is the first that fails in row-major order; the errors are the largest over the whole output, in
+    the output's own units and relative to the reference's element. All are None where nothing could be compared.
+    """
+
+    ok: bool
+    message: str = ""
+    index: tuple[int, ...] | None = None
+    expected: float | None = None
+    got: float | None = None
+    max_abs_error: float | None = None
+    max_rel_error: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of the judge's list: what was looked at, whether it held, and what was seen."""
+
+    name: str
+    ok: bool
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The first thing that went wrong, where, and by how much."""
+
+    kind: Ending | Literal["wrong"]
+    case: str
+    message: str
+    comparison: Comparison | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What running and comparing all cases came to."""
+
+    cases: int
+    passed: int
+    seconds: float
+    checks: tuple[Check, ...]
+    failure: Failure | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether every case passed and every check held."""
+        return self.failure is None
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Samples of one side, in milliseconds."""
+
+    samples_ms: tuple[float, ...]
+    mean_ms: float
+    median_ms: float
+    min_ms: float
+    std_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class CaseMeasurement:
+    """The time step for one case: both sides under the same inputs, interleaved."""
+
+    case: str
+    shapes: tuple[tuple[int, ...], ...]
+    candidate: Timing
+    reference: Timing
+    noise_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """The time step over all timed cases, or the failure that stopped it."""
+
+    cases: tuple[CaseMeasurement, ...]
+    warm_up: int
+    timed: int
+    seconds: float
+    checks: tuple[Check, ...] = ()
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceDescription:
+    """What a report says about the device and the software around it."""
+
+    kind: str
+    name: str
+    cores: int
+    features: tuple[str, ...] = ()
+    toolkit: str | None = None
+    compiler: str | None = None
+    extra: Mapping[str, str] = field(default_factory=dict)

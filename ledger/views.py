@@ -8,12 +8,19 @@ from typing import Any, cast
 import msgspec
 
 from ledger import wire
-from ledger.domain import consolidation
+from ledger.domain import applicability, consolidation
 from ledger.domain import events as ev
-from ledger.domain.state import Candidate, Experience, Stage, State, Task, frequency
+from ledger.domain.state import Candidate, Conflict, Experience, Stage, State, Task, frequency
 
 Text = Callable[[str], str | None]
 """A blob's text by its SHA-256; None where it was erased."""
+
+
+def conditions(given: wire.Conditions) -> ev.Conditions:
+    """Conditions as the domain has them. Raises InvalidInputError where one can not hold."""
+    made = msgspec.convert(given.model_dump(), ev.Conditions)
+    applicability.check(made)
+    return made
 
 
 def library(name: str, state: State) -> wire.Library:
@@ -52,6 +59,9 @@ def experience(state: State, item: Experience, text: Text) -> wire.Experience:
         tokens=item.tokens,
         rule=text(item.rule) if item.rule else None,
         retired=item.retired,
+        superseded_by=item.superseded_by,
+        needs_revalidation=sorted(e for e in item.questioned if item.needs_revalidation(e)),
+        conflicts=[c.id for c in state.conflicts_of.get(item.id, ())],
         awaiting_distillation=(
             state.policy.consolidation != "none"
             and item.rule is None
@@ -93,12 +103,25 @@ def stage(item: Stage) -> wire.Stage:
         kind=item.kind,
         operator=item.operator,
         status=cast("Any", item.status),
+        invalid=item.invalid,
         score=item.score,
         retrieved=list(item.retrieved),
         rules=list(item.rules),
         withheld=item.withheld,
         undecided=list(item.undecided),
         decided=dict(item.decisions),
+    )
+
+
+def conflict(item: Conflict) -> wire.Conflict:
+    """One conflict."""
+    return wire.Conflict(
+        conflict=item.id,
+        first=item.first,
+        second=item.second,
+        reason=item.reason,
+        open=item.open,
+        loser=item.loser,
     )
 
 

@@ -52,14 +52,23 @@ class Libraries(Wire):
 # --- experiences ---------------------------------------------------------------------------------------------------
 
 
+class ShapeRange(Wire):
+    """Bounds, both inclusive, of one named size of a task, e.g. `last_axis`; an absent bound is open."""
+
+    size: Line
+    least: int | None = None
+    most: int | None = None
+
+
 class Conditions(Wire):
-    """When an experience applies. An empty field holds for anything."""
+    """When an experience applies. An empty field holds for anything; `toolkit` is a range such as `>=8.3,<9`."""
 
     families: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
     chips: tuple[str, ...] = ()
     toolkit: str = ""
+    shapes: tuple[ShapeRange, ...] = ()
 
 
 class Source(Wire):
@@ -116,6 +125,10 @@ class Experience(Wire):
     tokens: int | None
     rule: str | None
     retired: bool
+    superseded_by: str | None
+    needs_revalidation: list[tuple[str, str]]
+    """(chip, toolkit) pairs under which it was offered and has no adopted success yet."""
+    conflicts: list[str]
     awaiting_distillation: bool
 
 
@@ -158,6 +171,9 @@ class NewTask(Wire):
     language: str = ""
     configuration: dict[str, str] = {}
     environment: dict[str, str] = {}
+    """`chip` and `toolkit` are what staleness is judged by."""
+    shapes: dict[str, int] = {}
+    """Named sizes, for conditions on shapes, e.g. `last_axis`."""
 
 
 class FinishTask(Wire):
@@ -200,6 +216,7 @@ class PresentedRule(Wire):
     rule: str
     value: float
     tokens: int
+    needs_revalidation: bool = False
 
 
 class Stage(Wire):
@@ -208,6 +225,7 @@ class Stage(Wire):
     kind: str
     operator: str
     status: Literal["open", "scored", "abandoned"]
+    invalid: bool
     score: float | None
     retrieved: list[str]
     rules: list[str]
@@ -226,6 +244,8 @@ class OpenedStage(Wire):
 class Retrieval(Wire):
     query: Annotated[str, Field(min_length=1, max_length=20_000)]
     limit: Annotated[int, Field(gt=0, le=1000)] | None = None
+    stale: bool = True
+    """False: leave out what needs revalidation where the task runs."""
 
 
 class Offered(Wire):
@@ -235,6 +255,7 @@ class Offered(Wire):
     value: float
     relevance: float
     score: float
+    needs_revalidation: bool = False
 
 
 class Retrieved(Wire):
@@ -298,7 +319,10 @@ class Diagnosis(Wire):
 
 class Cost(Wire):
     kind: Literal["model", "compile", "device", "upkeep"]
-    seconds: Annotated[float, Field(ge=0)]
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    round: Annotated[int, Field(gt=0)] | None = None
+    experience: Id | None = None
+    """The experience that an upkeep was for."""
     model: str = ""
     input_tokens: Annotated[int, Field(ge=0)] = 0
     output_tokens: Annotated[int, Field(ge=0)] = 0
@@ -335,6 +359,7 @@ class RankedRule(Wire):
     tokens: int
     priority: float
     resident: bool
+    against: str | None = None
 
 
 class ConsolidationResult(Wire):
@@ -356,6 +381,62 @@ class Score(Wire):
     updates: list[ValueChange]
     consolidation: ConsolidationResult | None
     awaiting_distillation: list[str]
+
+
+# --- governance ----------------------------------------------------------------------------------------------------
+
+
+class Supersession(Wire):
+    by: Id
+    reason: Reason
+
+
+class NewConflict(Wire):
+    """`proposed` says that an agent read it so, not a person."""
+
+    conflict: Id
+    first: Id
+    second: Id
+    reason: Reason
+    proposed: bool = False
+
+
+class ConflictEnd(Wire):
+    """`loser` stays out of the resident set; null: they do not contradict each other after all."""
+
+    loser: Id | None = None
+    reason: Reason
+
+
+class Conflict(Wire):
+    conflict: str
+    first: str
+    second: str
+    reason: str
+    open: bool
+    loser: str | None
+
+
+class Conflicts(Wire):
+    items: list[Conflict]
+
+
+class NewReversal(Wire):
+    """`subject`: `stage:ID`, `task:ID`, or `candidate:SHA256` of a source or of an artefact."""
+
+    subject: Line
+    reason: Reason
+    by: Literal["person", "judge"] = "person"
+
+
+class Reversal(Wire):
+    sequence: int
+    subject: str
+    stages: list[str]
+    moved: list[str]
+    """Experiences whose numbers changed."""
+    admitted: list[str]
+    evicted: list[str]
 
 
 # --- the log, blobs, audit -----------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ def record(ledger: Ledger, call: Call, library: str, new: wire.NewExperience) ->
                     body=batch.blob(new.body),
                     stages=tuple(dict.fromkeys(new.stages)),
                     source=ev.Source(kind=new.source.kind, name=new.source.name, texts=new.source.texts),
-                    conditions=ev.Conditions(**new.conditions.model_dump()),
+                    conditions=views.conditions(new.conditions),
                 ),
             )
         )

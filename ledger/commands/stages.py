@@ -5,7 +5,8 @@ from __future__ import annotations
 from ledger import errors, verdict, views, wire
 from ledger.domain import decide
 from ledger.domain import events as ev
-from ledger.domain.state import Experience, Stage, State
+from ledger.domain.applicability import applies
+from ledger.domain.state import Environment, Experience, State
 from ledger.service import Batch, Call, Ledger
 
 
@@ -23,18 +24,20 @@ def open_(ledger: Ledger, call: Call, library: str, task: str, new: wire.NewStag
 
     def answer(batch: Batch) -> wire.OpenedStage:
         stage = batch.state.stages[new.stage]
-        rules = [_rule(ledger, batch.state.experiences[name]) for name in stage.rules]
+        where = batch.state.tasks[task].where
+        rules = [_rule(ledger, batch.state.experiences[name], where) for name in stage.rules]
         return wire.OpenedStage(stage=views.stage(stage), rules=rules)
 
     return ledger.execute(library, call, command, answer)
 
 
-def _rule(ledger: Ledger, item: Experience) -> wire.PresentedRule:
+def _rule(ledger: Ledger, item: Experience, where: Environment) -> wire.PresentedRule:
     return wire.PresentedRule(
         experience=item.id,
         rule=(ledger.text(item.rule) if item.rule else None) or "",
         value=item.value,
         tokens=item.tokens or 0,
+        needs_revalidation=item.needs_revalidation(where),
     )
 
 
@@ -42,25 +45,6 @@ def show(ledger: Ledger, library: str, name: str) -> wire.Stage:
     """One stage as it stands."""
     with ledger.reading(library) as state:
         return views.stage(decide.stage_of(state, name))
-
-
-def _admits(allowed: tuple[str, ...], value: str) -> bool:
-    return not allowed or not value or value in allowed
-
-
-def applies(state: State, stage: Stage, item: Experience) -> bool:
-    """Whether an experience may be offered in a stage: cold, live, of its kind, and its conditions hold for the task."""
-    task = state.tasks[stage.task]
-    conditions = item.conditions
-    return (
-        not item.resident
-        and not item.retired
-        and stage.kind in item.stages
-        and _admits(conditions.families, task.family)
-        and _admits(conditions.dtypes, task.dtype)
-        and _admits(conditions.languages, task.language)
-        and _admits(conditions.chips, task.environment.get("chip", ""))
-    )
 
 
 def retrieve(ledger: Ledger, call: Call, library: str, name: str, asked: wire.Retrieval) -> wire.Retrieved | bytes:
@@ -75,23 +59,28 @@ def retrieve(ledger: Ledger, call: Call, library: str, name: str, asked: wire.Re
         pool: tuple[ev.PoolEntry, ...] = ()
         if policy.retrieval:
             hits = ledger.index(library).search(
-                asked.query, policy.pool_size, lambda item: applies(state, stage, state.experiences[item])
+                asked.query,
+                policy.pool_size,
+                lambda item: applies(state, stage, state.experiences[item], stale=asked.stale),
             )
             pool = tuple(rank(hits, lambda item: state.experiences[item].value, value_weight=policy.value_weight))
         offered = tuple(entry.experience for entry in pool[: asked.limit or policy.top_n])
-        batch.emit(decide.retrieve(state, name, asked.query, pool, offered))
+        batch.emit(
+            decide.retrieve(state, ev.ExperiencesRetrieved(stage=name, query=asked.query, pool=pool, offered=offered))
+        )
 
     def answer(batch: Batch) -> wire.Retrieved:
-        event = batch.events[-1]
+        event = batch.events[0]
         if not isinstance(event, ev.ExperiencesRetrieved):
             raise TypeError(event)
         entries = {entry.experience: entry for entry in event.pool}
-        return wire.Retrieved(offered=[_offer(ledger, batch.state, entries[item]) for item in event.offered])
+        where = batch.state.tasks[batch.state.stages[name].task].where
+        return wire.Retrieved(offered=[_offer(ledger, batch.state, entries[item], where) for item in event.offered])
 
     return ledger.execute(library, call, command, answer)
 
 
-def _offer(ledger: Ledger, state: State, entry: ev.PoolEntry) -> wire.Offered:
+def _offer(ledger: Ledger, state: State, entry: ev.PoolEntry, where: Environment) -> wire.Offered:
     item = state.experiences[entry.experience]
     return wire.Offered(
         experience=item.id,
@@ -100,6 +89,7 @@ def _offer(ledger: Ledger, state: State, entry: ev.PoolEntry) -> wire.Offered:
         value=entry.value,
         relevance=entry.relevance,
         score=entry.score,
+        needs_revalidation=item.needs_revalidation(where),
     )
 
 

@@ -11,7 +11,7 @@ from ledger.domain import events as ev
 from ledger.domain.policy import Policy
 from ledger.domain.state import Experience, State, frequency
 
-Trigger = Literal["stage", "rule", "retire", "policy", "reversal"]
+Trigger = Literal["stage", "rule", "retire", "supersede", "conflict", "policy", "reversal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +93,13 @@ def rank(
     keyed.sort(key=lambda item: item[:3])
     used = 0
     ranked = []
+    admitted: set[str] = set()
     for negative, tokens, name, standing in keyed:
-        fits = used + tokens <= policy.budget_tokens
+        against = _against(state, name, admitted, without) if name in state.conflicts_of else None
+        fits = against is None and used + tokens <= policy.budget_tokens
         if fits:
             used += tokens
+            admitted.add(name)
         ranked.append(
             ev.Ranked(
                 experience=name,
@@ -105,9 +108,21 @@ def rank(
                 tokens=tokens,
                 priority=-negative,
                 resident=fits,
+                against=against,
             )
         )
     return ranked
+
+
+def _against(state: State, name: str, admitted: set[str], without: str | None) -> str | None:
+    """The rule that keeps this one out: one admitted before it that it contradicts, or the winner of a settled conflict."""
+    for conflict in state.conflicts_of[name]:
+        rival = conflict.rival(name)
+        if conflict.open and rival in admitted:
+            return rival
+        if conflict.loser == name and rival != without and not state.experiences[rival].retired:
+            return rival
+    return None
 
 
 def consolidate(
@@ -149,4 +164,6 @@ def _eviction(state: State, name: str, listed: tuple[int, ev.Ranked] | None, wit
     if listed is None:
         return "its value is no longer above 0" if state.policy.consolidation == "utility" else "no longer drawn"
     place, r = listed
+    if r.against is not None:
+        return f"it contradicts {r.against}, which stands above it"
     return f"out-ranked: at rank {place} its {r.tokens} tokens no longer fit the budget of {state.policy.budget_tokens}"

@@ -6,9 +6,10 @@ import difflib
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from ledger import errors
-from ledger.domain import consolidation, credit
+from ledger.domain import consolidation, credit, reversal
 from ledger.domain import events as ev
 from ledger.domain.policy import Policy
 from ledger.domain.state import Candidate, Experience, Stage, State, Task
@@ -96,6 +97,70 @@ def retire_experience(state: State, name: str, reason: str) -> list[ev.Event]:
     ]
 
 
+def supersede_experience(state: State, name: str, by: str, reason: str) -> list[ev.Event]:
+    """Put a newer experience in the place of an older one."""
+    _live(state, name)
+    _live(state, by)
+    if name == by:
+        raise errors.InvalidInputError(
+            f"experience {name!r} can not supersede itself; name the newer one", experience=name
+        )
+    return [
+        ev.ExperienceSuperseded(experience=name, by=by, reason=reason),
+        *consolidation.consolidate(state, "supersede", name, without=name),
+    ]
+
+
+def record_conflict(state: State, new: ev.ConflictRecorded) -> list[ev.Event]:
+    """Link two experiences whose rules contradict each other. The resident set follows in `reconsolidate`."""
+    _live(state, new.first)
+    _live(state, new.second)
+    if new.first == new.second:
+        raise errors.InvalidInputError(f"experience {new.first!r} can not contradict itself", experience=new.first)
+    if new.conflict in state.conflicts:
+        raise errors.ConflictExistsError(new.conflict)
+    pair = {new.first, new.second}
+    standing = next((c for c in state.conflicts.values() if c.open and {c.first, c.second} == pair), None)
+    if standing is not None:
+        raise errors.ConflictExistsError(standing.id)
+    return [new]
+
+
+def resolve_conflict(state: State, end: ev.ConflictResolved) -> list[ev.Event]:
+    """Settle a conflict. The resident set follows in `reconsolidate`."""
+    conflict = state.conflicts.get(end.conflict)
+    if conflict is None:
+        raise errors.UnknownConflictError(end.conflict)
+    if not conflict.open:
+        raise errors.ConflictSettledError(end.conflict)
+    if end.loser not in {None, conflict.first, conflict.second}:
+        raise errors.InvalidInputError(
+            f"the loser of conflict {end.conflict!r} is {conflict.first!r} or {conflict.second!r}, not {end.loser!r}"
+        )
+    return [end]
+
+
+def reconsolidate(state: State, trigger: consolidation.Trigger, subject: str) -> list[ev.Event]:
+    """Rebuild the resident set on the state as it is, after a fact that bears on it."""
+    return consolidation.consolidate(state, trigger, subject)
+
+
+def invalidate(state: State, subject: str, reason: str, by: Literal["person", "judge"]) -> list[ev.Event]:
+    """Withdraw the verdicts behind the scored stages that the subject names. The restatement follows."""
+    stages = tuple(s for s in reversal.stages_of(state, subject) if not state.stages[s].invalid)
+    if not stages:
+        raise errors.NothingToReverseError(subject, "it names no scored stage that still counts")
+    return [ev.StageInvalidated(stages=stages, subject=subject, reason=reason, by=by)]
+
+
+def reinstate(state: State, subject: str, reason: str, by: Literal["person", "judge"]) -> list[ev.Event]:
+    """Let withdrawn verdicts count again. The restatement follows."""
+    stages = tuple(s for s in reversal.stages_of(state, subject) if state.stages[s].invalid)
+    if not stages:
+        raise errors.NothingToReverseError(subject, "it names no stage that was invalidated")
+    return [ev.StageReinstated(stages=stages, subject=subject, reason=reason, by=by)]
+
+
 def distill_rule(state: State, new: ev.RuleDistilled) -> list[ev.Event]:
     """Give an experience its rule and rebuild the resident set; the ranking decides whether the rule is in it."""
     _live(state, new.experience)
@@ -148,7 +213,20 @@ def open_stage(state: State, new: ev.StageStarted) -> list[ev.Event]:
     if withheld is not None:
         events.append(ev.RuleWithheld(stage=new.stage, experience=withheld, rate=state.policy.holdout_rate))
     events.append(ev.RulesPresented(stage=new.stage, rules=rules, tokens=tokens))
+    events.extend(_questioned(state, task, rules))
     return events
+
+
+def _questioned(state: State, task: Task, names: Iterable[str]) -> list[ev.Event]:
+    """Marks for what is offered where its evidence never reached. Without evidence there is nothing to go stale."""
+    chip, toolkit = where = task.where
+    if not any(where):
+        return []
+    return [
+        ev.RevalidationRequired(experience=name, task=task.id, chip=chip, toolkit=toolkit)
+        for name in names
+        if (e := state.experiences[name]).environments and where not in e.environments and where not in e.questioned
+    ]
 
 
 def _withheld(state: State, new: ev.StageStarted) -> str | None:
@@ -163,15 +241,13 @@ def _withheld(state: State, new: ev.StageStarted) -> str | None:
     return residents[int.from_bytes(digest[8:16], "big") % len(residents)]
 
 
-def retrieve(
-    state: State, stage_name: str, query: str, pool: tuple[ev.PoolEntry, ...], offered: tuple[str, ...]
-) -> list[ev.Event]:
-    """Record what a query was answered with."""
-    _open_stage(state, stage_name)
-    for name in offered:
+def retrieve(state: State, found: ev.ExperiencesRetrieved) -> list[ev.Event]:
+    """Record what a query was answered with, and which of it has no evidence where the task runs."""
+    stage = _open_stage(state, found.stage)
+    for name in found.offered:
         if _live(state, name).resident:
-            raise errors.ResidentRetrievedError(name, stage_name)
-    return [ev.ExperiencesRetrieved(stage=stage_name, query=query, pool=pool, offered=offered)]
+            raise errors.ResidentRetrievedError(name, found.stage)
+    return [found, *_questioned(state, state.tasks[stage.task], found.offered)]
 
 
 def decide_adoptions(state: State, stage_name: str, decisions: Sequence[ev.AdoptionDecided]) -> list[ev.Event]:
@@ -304,6 +380,13 @@ def settle(state: State, stage: Stage) -> list[ev.Event]:
             update = credit.value_update(policy, stage, state.experiences[name], stage_score=score, adopted=adopted)
             values[name] = update.new
             events.append(update)
+    chip, toolkit = where = state.tasks[stage.task].where
+    if score > 0.0:
+        events.extend(
+            ev.Revalidated(experience=name, stage=stage.id, chip=chip, toolkit=toolkit)
+            for name in adopted
+            if state.experiences[name].needs_revalidation(where)
+        )
     changes = credit.frequency_changes(state, stage, offered)
     if changes:
         events.append(ev.FrequencyUpdated(stage=stage.id, changes=changes))

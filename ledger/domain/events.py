@@ -43,6 +43,14 @@ class PolicyChanged(Event, frozen=True, kw_only=True):
 # --- experiences ---------------------------------------------------------------------------------------------------
 
 
+class ShapeRange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Bounds, both inclusive, of one named size of a task, e.g. `last_axis`; an absent bound is open."""
+
+    size: str
+    least: int | None = None
+    most: int | None = None
+
+
 class Conditions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When an experience applies. An empty field holds for anything."""
 
@@ -52,7 +60,8 @@ class Conditions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     languages: tuple[str, ...] = ()
     chips: tuple[str, ...] = ()
     toolkit: str = ""
-    """Range of toolkit versions."""
+    """Range of toolkit versions, e.g. `>=8.3,<9`."""
+    shapes: tuple[ShapeRange, ...] = ()
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -93,6 +102,65 @@ class ExperienceRetired(Event, frozen=True, kw_only=True):
     reason: str
 
 
+class ExperienceSuperseded(Event, frozen=True, kw_only=True):
+    """A newer experience took the place of this one, which is offered no more; its frequency stands still."""
+
+    experience: str
+    by: str
+    reason: str
+
+
+class ConflictRecorded(Event, frozen=True, kw_only=True):
+    """Two rules contradict each other; they are never resident together."""
+
+    conflict: str
+    first: str
+    second: str
+    reason: str
+    proposed: bool = False
+    """True: an agent's reading, not a person's."""
+
+
+class ConflictResolved(Event, frozen=True, kw_only=True):
+    """A conflict was settled: the loser stays out of the resident set, or there was none."""
+
+    conflict: str
+    loser: str | None
+    """None: they do not contradict each other after all."""
+    reason: str
+
+
+class RevalidationRequired(Event, frozen=True, kw_only=True):
+    """A task ran under a chip or toolkit that the experience's evidence never covered."""
+
+    experience: str
+    task: str
+    chip: str
+    toolkit: str
+
+
+class Revalidated(Event, frozen=True, kw_only=True):
+    """An adopted success under that chip and toolkit cleared it."""
+
+    experience: str
+    stage: str
+    chip: str
+    toolkit: str
+
+
+class ExperienceEmbedded(Event, frozen=True, kw_only=True):
+    """A vector of the experience's text was computed, so that a replay never calls a model."""
+
+    experience: str
+    text: str
+    """Blob of the text as it was embedded."""
+    model: str
+    version: str
+    vector: str
+    """Blob: little-endian float32, one after the other."""
+    dimensions: int
+
+
 # --- tasks and stages ----------------------------------------------------------------------------------------------
 
 
@@ -110,6 +178,8 @@ class TaskStarted(Event, frozen=True, kw_only=True):
     configuration: dict[str, str] = {}
     environment: dict[str, str] = {}
     """Chip, toolkit, compiler and their `fingerprint`."""
+    shapes: dict[str, int] = {}
+    """Named sizes of the task, for conditions on shapes."""
 
 
 class TaskFinished(Event, frozen=True, kw_only=True):
@@ -137,10 +207,14 @@ class PoolEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     experience: str
     relevance: float
-    """BM25 score."""
+    """BM25 score, or the fused relevance where a dense ranking took part."""
     value: float
     score: float
     """relevance / best relevance + value_weight * value."""
+    lexical: float | None = None
+    """BM25 score, where a dense ranking took part."""
+    dense: float | None = None
+    """Cosine similarity, where a dense ranking took part."""
 
 
 class ExperiencesRetrieved(Event, frozen=True, kw_only=True):
@@ -151,6 +225,12 @@ class ExperiencesRetrieved(Event, frozen=True, kw_only=True):
     pool: tuple[PoolEntry, ...]
     offered: tuple[str, ...]
     """In final order."""
+    fusion: str = "lexical"
+    """How relevance was made, e.g. `rrf/60` of a lexical and a dense ranking."""
+    model: str = ""
+    """The embedding model and version, where a dense ranking took part."""
+    vector: str | None = None
+    """Blob of the query's vector."""
 
 
 class RulesPresented(Event, frozen=True, kw_only=True):
@@ -255,6 +335,9 @@ class CostIncurred(Event, frozen=True, kw_only=True):
     stage: str | None = None
     kind: Literal["model", "compile", "device", "upkeep"]
     seconds: float
+    round: int | None = None
+    experience: str | None = None
+    """The experience that an upkeep was for."""
     model: str = ""
     input_tokens: int = 0
     output_tokens: int = 0
@@ -294,6 +377,47 @@ class StageAbandoned(Event, frozen=True, kw_only=True):
 
     stage: str
     reason: str
+
+
+class StageInvalidated(Event, frozen=True, kw_only=True):
+    """The verdicts behind scored stages were withdrawn: their credit is taken back as if they had not been scored."""
+
+    stages: tuple[str, ...]
+    subject: str
+    """What was withdrawn: `stage:ID`, `task:ID` or `candidate:SHA256` of a source or artefact."""
+    reason: str
+    by: Literal["person", "judge"] = "person"
+
+
+class StageReinstated(Event, frozen=True, kw_only=True):
+    """A reversal was itself reversed: the stages count again."""
+
+    stages: tuple[str, ...]
+    subject: str
+    reason: str
+    by: Literal["person", "judge"] = "person"
+
+
+class Restated(msgspec.Struct, frozen=True, kw_only=True):
+    """One experience's numbers, as they are had the invalid stages not been scored."""
+
+    experience: str
+    value: float
+    n: int
+    adoptions: int
+    operators: tuple[str, ...]
+    scored_before: int
+    average: float | None
+    frozen: float | None
+    environments: tuple[tuple[str, str], ...] = ()
+
+
+class MemoryRestated(Event, frozen=True, kw_only=True):
+    """What a reversal comes to, for every experience that it moves; residents follow as admissions and evictions."""
+
+    scored: dict[str, int]
+    """Scored stages by kind."""
+    experiences: tuple[Restated, ...]
 
 
 # --- the memory's own moves ----------------------------------------------------------------------------------------
@@ -354,13 +478,15 @@ class Ranked(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
     priority: float
     resident: bool
-    """Fits what was left of the budget when its turn came."""
+    """Fits what was left of the budget when its turn came, and contradicts no rule above it."""
+    against: str | None = None
+    """The resident rule, or the winner of a settled conflict, that keeps it out."""
 
 
 class Consolidated(Event, frozen=True, kw_only=True):
     """UGC: the resident set was rebuilt from empty."""
 
-    trigger: Literal["stage", "rule", "retire", "policy", "reversal"]
+    trigger: Literal["stage", "rule", "retire", "supersede", "conflict", "policy", "reversal"]
     subject: str
     """The stage, or the experience whose rule or retirement it was."""
     budget: int
@@ -395,6 +521,12 @@ NAMES: dict[str, tuple[type[Event], int]] = {
     "experience.recorded": (ExperienceRecorded, 1),
     "experience.amended": (ExperienceAmended, 1),
     "experience.retired": (ExperienceRetired, 1),
+    "experience.superseded": (ExperienceSuperseded, 1),
+    "experience.conflict_recorded": (ConflictRecorded, 1),
+    "experience.conflict_resolved": (ConflictResolved, 1),
+    "experience.revalidation_required": (RevalidationRequired, 1),
+    "experience.revalidated": (Revalidated, 1),
+    "experience.embedded": (ExperienceEmbedded, 1),
     "task.started": (TaskStarted, 1),
     "task.finished": (TaskFinished, 1),
     "stage.started": (StageStarted, 1),
@@ -411,6 +543,9 @@ NAMES: dict[str, tuple[type[Event], int]] = {
     "stage.outcome_reported": (OutcomeReported, 1),
     "stage.scored": (StageScored, 1),
     "stage.abandoned": (StageAbandoned, 1),
+    "stage.invalidated": (StageInvalidated, 1),
+    "stage.reinstated": (StageReinstated, 1),
+    "memory.restated": (MemoryRestated, 1),
     "value.updated": (ValueUpdated, 1),
     "frequency.updated": (FrequencyUpdated, 1),
     "rule.distilled": (RuleDistilled, 1),

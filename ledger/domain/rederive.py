@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ledger.domain import consolidation, decide
+from ledger.domain import consolidation, decide, reversal
 from ledger.domain import events as ev
 from ledger.domain.policy import Policy
 from ledger.domain.state import State, evolve, initial
@@ -18,6 +18,8 @@ OUTCOMES: tuple[type[ev.Event], ...] = (
     ev.Consolidated,
     ev.RuleAdmitted,
     ev.RuleEvicted,
+    ev.Revalidated,
+    ev.MemoryRestated,
 )
 """What the ledger computed. Everything else is fact."""
 
@@ -52,22 +54,39 @@ def rederive(events: Iterable[ev.Event], policy: Policy | None = None) -> Deriva
     return Derivation(run.state, run.compared, run.first_difference)
 
 
+def had_not_been_scored(events: Iterable[ev.Event], stages: frozenset[str], policy: Policy | None = None) -> State:
+    """The state that the facts come to had these stages never been scored; earlier reversals are part of `stages`."""
+    run = _Run(policy, without=stages)
+    for event in events:
+        run.take(event)
+    return run.state
+
+
 class _Run:
-    def __init__(self, policy: Policy | None) -> None:
+    """One pass over the log. With `without`, reversals in the log are left out: that set stands for all of them."""
+
+    def __init__(self, policy: Policy | None, without: frozenset[str] | None = None) -> None:
         self.state = initial()
         self.compared = 0
         self.first_difference: Difference | None = None
         self._policy = policy
+        self._without = without
+        self._compares = policy is None and without is None
         self._sequence = 0
         self._expected: deque[ev.Event] = deque()
+        self._seen: list[ev.Event] = []
 
     def take(self, event: ev.Event) -> None:
         self._sequence += 1
         if isinstance(event, OUTCOMES):
             self._outcome(event)
+        elif self._without is not None and isinstance(event, ev.StageInvalidated | ev.StageReinstated):
+            pass
         else:
             self._leftover(event)
             self._fact(event)
+        if self._without is None:
+            self._seen.append(event)
 
     def end(self) -> None:
         self._sequence += 1
@@ -80,14 +99,15 @@ class _Run:
             self._expected.clear()
 
     def _differ(self, recorded: ev.Event | None, derived: ev.Event | None) -> None:
-        if self._policy is None and self.first_difference is None:
+        if self._compares and self.first_difference is None:
             self.first_difference = Difference(self._sequence, recorded, derived)
 
     def _outcome(self, event: ev.Event) -> None:
         if isinstance(event, ev.StageScored):
             self._leftover(event)
-            self._derive(decide.settle(self.state, self.state.stages[event.stage]))
-        if self._policy is not None:
+            if self._without is None or event.stage not in self._without:
+                self._derive(decide.settle(self.state, self.state.stages[event.stage]))
+        if not self._compares:
             self._expected.clear()
             return
         derived = self._expected.popleft() if self._expected else None
@@ -102,12 +122,23 @@ class _Run:
             if isinstance(event, ev.LibraryCreated):
                 event = ev.LibraryCreated(policy=self._policy, policy_name="other", title=event.title)
         evolve(self.state, event)
-        if isinstance(event, ev.RuleDistilled):
-            self._derive(consolidation.consolidate(self.state, "rule", event.experience))
-        elif isinstance(event, ev.ExperienceRetired):
-            self._derive(consolidation.consolidate(self.state, "retire", event.experience))
-        elif isinstance(event, ev.PolicyChanged):
-            self._derive(consolidation.consolidate(self.state, "policy", self.state.policy_name))
+        match event:
+            case ev.RuleDistilled():
+                self._derive(consolidation.consolidate(self.state, "rule", event.experience))
+            case ev.ExperienceRetired():
+                self._derive(consolidation.consolidate(self.state, "retire", event.experience))
+            case ev.ExperienceSuperseded():
+                self._derive(consolidation.consolidate(self.state, "supersede", event.experience))
+            case ev.ConflictRecorded() | ev.ConflictResolved():
+                self._derive(consolidation.consolidate(self.state, "conflict", event.conflict))
+            case ev.PolicyChanged():
+                self._derive(consolidation.consolidate(self.state, "policy", self.state.policy_name))
+            case ev.StageInvalidated() | ev.StageReinstated():
+                invalid = frozenset(name for name, stage in self.state.stages.items() if stage.invalid)
+                true = had_not_been_scored(self._seen, invalid, self._policy)
+                self._derive(reversal.restate(self.state, true, event.subject))
+            case _:
+                pass
 
     def _derive(self, events: list[ev.Event]) -> None:
         for event in events:

@@ -14,6 +14,10 @@ from ledger.domain import events as ev
 from ledger.domain.policy import SAGE, Policy
 
 
+Environment = tuple[str, str]
+"""Chip and toolkit; empty where a task did not say."""
+
+
 @dataclass(slots=True)
 class Experience:
     """What is known of one experience, hot or cold."""
@@ -41,11 +45,22 @@ class Experience:
     rule: str | None = None
     tokens: int | None = None
     tokenizer: str | None = None
+    superseded_by: str | None = None
+    environments: set[Environment] = field(default_factory=set)
+    """Where it was adopted with success."""
+    questioned: set[Environment] = field(default_factory=set)
+    """Where a task ran although its evidence did not reach there."""
+    vectors: dict[str, str] = field(default_factory=dict)
+    """Embedding model and version -> blob."""
 
     @property
     def retired(self) -> bool:
         """Offered no more."""
         return self.frozen is not None
+
+    def needs_revalidation(self, environment: Environment) -> bool:
+        """Whether its evidence was asked for under this chip and toolkit and has not been given since."""
+        return environment in self.questioned and environment not in self.environments
 
 
 @dataclass(slots=True)
@@ -66,6 +81,7 @@ class Candidate:
     reference_ms: float | None = None
     noise_ms: float = 0.0
     report: str | None = None
+    artefact: str | None = None
 
 
 @dataclass(slots=True)
@@ -89,6 +105,11 @@ class Stage:
     """Experience -> adopted at least once."""
     candidates: list[str] = field(default_factory=list)
     outcome: ev.OutcomeReported | None = None
+    invalid: bool = False
+    """Its verdicts were withdrawn; the memory is as if it had not been scored."""
+    first: str | None = None
+    best: str | None = None
+    """Candidates that its score was read from."""
 
     @property
     def adopted(self) -> tuple[str, ...]:
@@ -115,15 +136,38 @@ class Task:
     language: str
     configuration: dict[str, str]
     environment: dict[str, str]
+    shapes: dict[str, int]
     finished: bool = False
     solved: bool = False
     stages: list[str] = field(default_factory=list)
     candidates: dict[str, Candidate] = field(default_factory=dict)
     """In the order in which they were proposed; each took one round."""
 
+    @property
+    def where(self) -> Environment:
+        """Chip and toolkit that it runs under."""
+        return self.environment.get("chip", ""), self.environment.get("toolkit", "")
+
     def first_correct(self) -> Candidate | None:
         """The first candidate that passed verification and was measured."""
         return next((c for c in self.candidates.values() if c.outcome == "correct" and c.latency_ms is not None), None)
+
+
+@dataclass(slots=True)
+class Conflict:
+    """Two rules that contradict each other."""
+
+    id: str
+    first: str
+    second: str
+    reason: str
+    open: bool = True
+    loser: str | None = None
+    """Once it is settled; None then: they do not contradict each other."""
+
+    def rival(self, name: str) -> str:
+        """The other one."""
+        return self.second if name == self.first else self.first
 
 
 @dataclass(slots=True)
@@ -143,6 +187,9 @@ class State:
     """Experiences that are or were resident."""
     residents: dict[str, None] = field(default_factory=dict)
     """In the order of their admission."""
+    conflicts: dict[str, Conflict] = field(default_factory=dict)
+    conflicts_of: dict[str, list[Conflict]] = field(default_factory=dict)
+    """By experience."""
 
     def eligible(self, stages: tuple[ev.StageKind, ...]) -> int:
         """Scored stages of these kinds so far."""
@@ -203,6 +250,61 @@ def _experience_retired(state: State, event: ev.ExperienceRetired) -> None:
     experience.frozen = frequency(experience, state.eligible(experience.stages))
 
 
+def _experience_superseded(state: State, event: ev.ExperienceSuperseded) -> None:
+    experience = state.experiences[event.experience]
+    experience.frozen = frequency(experience, state.eligible(experience.stages))
+    experience.superseded_by = event.by
+
+
+def _conflict_recorded(state: State, event: ev.ConflictRecorded) -> None:
+    conflict = Conflict(event.conflict, event.first, event.second, event.reason)
+    state.conflicts[event.conflict] = conflict
+    for name in (event.first, event.second):
+        state.conflicts_of.setdefault(name, []).append(conflict)
+
+
+def _conflict_resolved(state: State, event: ev.ConflictResolved) -> None:
+    conflict = state.conflicts[event.conflict]
+    conflict.open = False
+    conflict.loser = event.loser
+
+
+def _revalidation_required(state: State, event: ev.RevalidationRequired) -> None:
+    state.experiences[event.experience].questioned.add((event.chip, event.toolkit))
+
+
+def _embedded(state: State, event: ev.ExperienceEmbedded) -> None:
+    state.experiences[event.experience].vectors[f"{event.model}@{event.version}"] = event.vector
+
+
+def _invalidated(state: State, event: ev.StageInvalidated) -> None:
+    for name in event.stages:
+        state.stages[name].invalid = True
+
+
+def _reinstated(state: State, event: ev.StageReinstated) -> None:
+    for name in event.stages:
+        state.stages[name].invalid = False
+
+
+def _restated(state: State, event: ev.MemoryRestated) -> None:
+    state.scored = dict(event.scored)
+    for told in event.experiences:
+        experience = state.experiences[told.experience]
+        experience.value = told.value
+        experience.n = told.n
+        experience.adoptions = told.adoptions
+        experience.operators = set(told.operators)
+        experience.scored_before = told.scored_before
+        experience.average = told.average
+        experience.frozen = told.frozen
+        experience.environments = {(chip, toolkit) for chip, toolkit in told.environments}
+        if told.average is None:
+            state.averaged.discard(told.experience)
+        else:
+            state.averaged.add(told.experience)
+
+
 def _task_started(state: State, event: ev.TaskStarted) -> None:
     state.tasks[event.task] = Task(
         id=event.task,
@@ -215,6 +317,7 @@ def _task_started(state: State, event: ev.TaskStarted) -> None:
         language=event.language,
         configuration=event.configuration,
         environment=event.environment,
+        shapes=event.shapes,
     )
 
 
@@ -275,6 +378,7 @@ def _candidate(state: State, stage: str, candidate: str) -> Candidate:
 def _compiled(state: State, event: ev.CandidateCompiled) -> None:
     candidate = _candidate(state, event.stage, event.candidate)
     candidate.report = event.report
+    candidate.artefact = event.artefact
     if not event.ok:
         candidate.outcome = "compile_error"
         candidate.summary = event.summary
@@ -302,13 +406,18 @@ def _scored(state: State, event: ev.StageScored) -> None:
     stage = state.stages[event.stage]
     stage.status = "scored"
     stage.score = event.score
+    stage.first = event.first
+    stage.best = event.best
     state.scored[event.kind] += 1
+    where = state.tasks[stage.task].where
     for name in event.offered:
         state.experiences[name].n += 1
     for name in event.adopted:
         experience = state.experiences[name]
         experience.adoptions += 1
         experience.operators.add(event.operator)
+        if event.score > 0.0 and any(where):
+            experience.environments.add(where)
 
 
 def _abandoned(state: State, event: ev.StageAbandoned) -> None:
@@ -353,6 +462,14 @@ _HANDLERS: dict[type[ev.Event], Callable[[State, Any], None]] = {
     ev.ExperienceRecorded: _experience_recorded,
     ev.ExperienceAmended: _experience_amended,
     ev.ExperienceRetired: _experience_retired,
+    ev.ExperienceSuperseded: _experience_superseded,
+    ev.ConflictRecorded: _conflict_recorded,
+    ev.ConflictResolved: _conflict_resolved,
+    ev.RevalidationRequired: _revalidation_required,
+    ev.ExperienceEmbedded: _embedded,
+    ev.StageInvalidated: _invalidated,
+    ev.StageReinstated: _reinstated,
+    ev.MemoryRestated: _restated,
     ev.TaskStarted: _task_started,
     ev.TaskFinished: _task_finished,
     ev.StageStarted: _stage_started,

@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from ledger.service import Ledger
 from ledger.version import VERSION
 from ledger.web import problems
-from ledger.web.api import audit, experiences, libraries, log, stages, tasks
+from ledger.web.api import audit, experiences, governance, libraries, log, stages, tasks
 from ledger.web.etag import EntityTags
 
 
@@ -26,7 +26,7 @@ def create_app(ledger: Ledger) -> FastAPI:
     )
     app.state.ledger = ledger
     problems.install(app)
-    for subject in (libraries, experiences, tasks, stages, log, audit):
+    for subject in (libraries, experiences, tasks, stages, governance, log, audit):
         app.include_router(subject.router)
     app.add_middleware(EntityTags)
 

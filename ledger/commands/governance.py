@@ -1,0 +1,90 @@
+"""What people decide about experiences and verdicts: supersession, conflicts, reversals."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ledger import views, wire
+from ledger.domain import decide, reversal
+from ledger.domain import events as ev
+from ledger.domain.rederive import had_not_been_scored
+from ledger.service import Batch, Call, Ledger
+
+
+def supersede(ledger: Ledger, call: Call, library: str, name: str, given: wire.Supersession) -> wire.Experience | bytes:
+    """Put a newer experience in the place of an older one."""
+
+    def command(batch: Batch) -> None:
+        batch.emit(decide.supersede_experience(batch.state, name, given.by, given.reason))
+
+    return ledger.execute(
+        library,
+        call,
+        command,
+        lambda batch: views.experience(batch.state, batch.state.experiences[name], ledger.text),
+    )
+
+
+def record_conflict(ledger: Ledger, call: Call, library: str, new: wire.NewConflict) -> wire.Conflict | bytes:
+    """Link two experiences that contradict each other; from here on they are never resident together."""
+
+    def command(batch: Batch) -> None:
+        batch.emit(decide.record_conflict(batch.state, ev.ConflictRecorded(**new.model_dump())))
+        batch.emit(decide.reconsolidate(batch.state, "conflict", new.conflict))
+
+    return ledger.execute(library, call, command, lambda batch: views.conflict(batch.state.conflicts[new.conflict]))
+
+
+def resolve_conflict(
+    ledger: Ledger, call: Call, library: str, name: str, end: wire.ConflictEnd
+) -> wire.Conflict | bytes:
+    """Settle a conflict: the loser stays out of the resident set, or there was none."""
+
+    def command(batch: Batch) -> None:
+        resolved = ev.ConflictResolved(conflict=name, loser=end.loser, reason=end.reason)
+        batch.emit(decide.resolve_conflict(batch.state, resolved))
+        batch.emit(decide.reconsolidate(batch.state, "conflict", name))
+
+    return ledger.execute(library, call, command, lambda batch: views.conflict(batch.state.conflicts[name]))
+
+
+def conflicts(ledger: Ledger, library: str) -> wire.Conflicts:
+    """All conflicts, in the order in which they were recorded."""
+    with ledger.reading(library) as state:
+        return wire.Conflicts(items=[views.conflict(item) for item in state.conflicts.values()])
+
+
+def reverse(
+    ledger: Ledger,
+    call: Call,
+    library: str,
+    given: wire.NewReversal,
+    direction: Literal["invalidate", "reinstate"],
+) -> wire.Reversal | bytes:
+    """Take back the credit of scored stages, or give it back: state and residents follow."""
+
+    def command(batch: Batch) -> None:
+        chosen = decide.invalidate if direction == "invalidate" else decide.reinstate
+        before = batch.state.sequence
+        batch.emit(chosen(batch.state, given.subject, given.reason, given.by))
+        invalid = frozenset(name for name, stage in batch.state.stages.items() if stage.invalid)
+        facts = (r.event for r in ledger.recorded(library, until=before))
+        true = had_not_been_scored(facts, invalid)
+        batch.emit(reversal.restate(batch.state, true, given.subject))
+
+    def answer(batch: Batch) -> wire.Reversal:
+        first = batch.numbered()[0]
+        reversed_ = first[1]
+        restated = next(e for e in batch.events if isinstance(e, ev.MemoryRestated))
+        if not isinstance(reversed_, ev.StageInvalidated | ev.StageReinstated):
+            raise TypeError(reversed_)
+        return wire.Reversal(
+            sequence=first[0],
+            subject=given.subject,
+            stages=list(reversed_.stages),
+            moved=[item.experience for item in restated.experiences],
+            admitted=[e.experience for e in batch.events if isinstance(e, ev.RuleAdmitted)],
+            evicted=[e.experience for e in batch.events if isinstance(e, ev.RuleEvicted)],
+        )
+
+    return ledger.execute(library, call, command, answer)

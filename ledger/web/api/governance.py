@@ -1,0 +1,47 @@
+"""Routes of supersession, conflicts and reversals."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from ledger import wire
+from ledger.commands import governance
+from ledger.web.calls import TheCall, TheLedger, reply
+
+router = APIRouter(prefix="/v1/libraries/{library}", tags=["governance"])
+
+
+@router.post("/experiences/{experience}/supersession", response_model=wire.Experience)
+def supersede(library: str, experience: str, given: wire.Supersession, ledger: TheLedger, call: TheCall) -> Response:
+    """Put a newer experience in the place of this one, which is offered no more."""
+    return reply(governance.supersede(ledger, call, library, experience, given))
+
+
+@router.get("/conflicts")
+def list_conflicts(library: str, ledger: TheLedger) -> wire.Conflicts:
+    """All conflicts, open and settled."""
+    return governance.conflicts(ledger, library)
+
+
+@router.post("/conflicts", response_model=wire.Conflict, status_code=201)
+def record_conflict(library: str, new: wire.NewConflict, ledger: TheLedger, call: TheCall) -> Response:
+    """Link two experiences that contradict each other; they are never resident together."""
+    return reply(governance.record_conflict(ledger, call, library, new), 201)
+
+
+@router.post("/conflicts/{conflict}/resolution", response_model=wire.Conflict)
+def resolve_conflict(library: str, conflict: str, end: wire.ConflictEnd, ledger: TheLedger, call: TheCall) -> Response:
+    """Settle a conflict: the loser stays out of the resident set, or there was none."""
+    return reply(governance.resolve_conflict(ledger, call, library, conflict, end))
+
+
+@router.post("/invalidations", response_model=wire.Reversal, status_code=201)
+def invalidate(library: str, given: wire.NewReversal, ledger: TheLedger, call: TheCall) -> Response:
+    """Withdraw the verdicts of a stage, a task, or all that rests on a candidate's hash; credit is taken back."""
+    return reply(governance.reverse(ledger, call, library, given, "invalidate"), 201)
+
+
+@router.post("/reinstatements", response_model=wire.Reversal, status_code=201)
+def reinstate(library: str, given: wire.NewReversal, ledger: TheLedger, call: TheCall) -> Response:
+    """Reverse a reversal: the verdicts count again."""
+    return reply(governance.reverse(ledger, call, library, given, "reinstate"), 201)

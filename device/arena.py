@@ -6,6 +6,7 @@ was never written is seen, and so are writes beside it. The file behind the memo
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import mmap
 import os
@@ -132,6 +133,19 @@ class Arena:
         if hit := _first_change(self.bytes[end : slot.end]):
             return f"wrote {hit} bytes behind {before}, outside of every tensor"
         return None
+
+
+def same_bytes(one: Array, other: Array) -> bool:
+    """Whether two dense arrays hold the same bytes; several times as fast as comparing elements."""
+    if one.nbytes != other.nbytes:
+        return False
+    return _memcmp(one.ctypes.data, other.ctypes.data, one.nbytes) == 0
+
+
+def _memcmp(one: int, other: int, count: int) -> int:
+    compare = ctypes.CDLL(None).memcmp
+    compare.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
+    return int(compare(one, other, count))
 
 
 def strided(flat: Array, spec: TensorSpec) -> Array:

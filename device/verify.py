@@ -86,7 +86,7 @@ class Bench:
         """Say what the call changed that it may not change: an input, or memory beside the tensors."""
         for number, (place, flat) in enumerate(zip(slot.inputs, inputs, strict=True)):
             now = self.arena.flat(place)
-            if not np.array_equal(now.view(np.uint8), flat.view(np.uint8)):
+            if not memory.same_bytes(now, flat):
                 at = int((now.view(np.uint8) != flat.view(np.uint8)).argmax()) // now.itemsize
                 return f"changed input {number}, first at element {at} of its memory"
         return self.arena.trespass(slot)

@@ -47,20 +47,20 @@ class Accumulator:
         """Whether a second variable carries what each addition loses."""
         return self.kind == "sum" and self.choices.get("accumulator") == "kahan"
 
-    def declare(self, body: Writer, name: str, *, vector: bool) -> None:
-        """Declare one accumulator at its neutral value."""
+    def declare(self, body: Writer, name: str, *, vector: bool, joins: bool = True) -> None:
+        """Declare one accumulator at its neutral value; `joins` is false where partial results alone are merged in."""
         neutral = NEUTRAL[self.kind]
         if vector:
             kind = "DoubleVec" if self.wide else "Vec"
             body.line(f"{kind} {name} = {'{}' if self.kind == 'sum' else f'wide({neutral})'};")
-            if self.compensated:
+            if self.compensated and joins:
                 body.line(f"Vec {name}_lost = {{}};")
             if self.is_argument:
                 body.line(f"IntVec {name}_at = {{}};")
             return
         kind = "double" if self.wide else "float"
         body.line(f"{kind} {name} = {'0.0' if self.wide else neutral};")
-        if self.compensated:
+        if self.compensated and joins:
             body.line(f"float {name}_lost = 0.0f;")
         if self.is_argument:
             body.line(f"int64_t {name}_at = 0;")

@@ -15,6 +15,8 @@ def canonical(root: Node) -> Node:
 
 def _recipe(node: Node) -> Node:
     match node:
+        case Apply("div", (x, Const(value))) if value != 0.0:
+            return Apply("mul", (x, Const(1.0 / value)))  # a product is several times faster than a quotient
         case Apply("div", (Apply("exp", (inner,)) as e, Reduce("sum", summed))) if e == summed:
             return Recipe("softmax", (_unshifted(inner),))
         case Apply("div", (MatMul(Apply("exp", (inner,)) as e, values), Reduce("sum", summed))) if e == summed:

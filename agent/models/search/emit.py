@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from agent.models.search import emit_elementwise, emit_reduction
+from agent.models.search import emit_elementwise, emit_layout, emit_matmul, emit_reduction
 from agent.models.search.ir import Program
 
 _EMITTERS: Mapping[str, Callable[[Program, Mapping[str, str]], str]] = {
     "elementwise": emit_elementwise.emit,
+    "layout": emit_layout.emit,
+    "matmul": emit_matmul.emit,
     "reduction": emit_reduction.emit,
 }
 

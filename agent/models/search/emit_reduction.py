@@ -210,7 +210,7 @@ def _online(row: Row, top: Accumulator, total: Accumulator) -> None:
     shift = exponent.args[0].args[1]
     body.line("// The maximum starts at the lowest number rather than minus infinity: inf - inf would be not-a-number.")
     body.line(f"float {top.name} = -3.4028235e38f;")
-    total.declare(body, total.name, vector=False)
+    total.declare(body, total.name, vector=False, joins=False)
     with body.block(f"for (int64_t from = 0; from < n; from += {_ONLINE_BLOCK})"):
         body.line(f"const int64_t to = std::min(n, from + int64_t{{{_ONLINE_BLOCK}}});")
         part = Accumulator(top.reduce, f"block_{top.name}", top.choices)

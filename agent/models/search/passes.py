@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from agent.models.search.accumulate import NEUTRAL, Accumulator
 from agent.models.search.expression import Printer
-from agent.models.search.ir import Apply, Const, Input, Node, children, per_row
+from agent.models.search.ir import Apply, Const, First, Input, Node, Reduce, children, per_row, walk
 from agent.models.search.kernel import Frame
 from agent.models.search.writer import Writer
 
@@ -24,6 +24,8 @@ class Row:
     stored: Node | None = None
     """The element value that an earlier pass left in the output."""
     scalars: int = 0
+    floats: set[Node] = field(default_factory=set)
+    """Row numbers that were brought to float for use in loops."""
 
     @property
     def general(self) -> bool:
@@ -61,22 +63,22 @@ class Row:
 
     def hoist(self, root: Node) -> None:
         """Name every row number in an element expression before the loop that uses it."""
-        if root in self.named or isinstance(root, (Const, Input)):
+        in_double = isinstance(root, Reduce) and root.kind == "sum" and self.frame.choices.get("accumulator") == "double"
+        if isinstance(root, (Const, Input)) or (root in self.named and not in_double) or root in self.floats:
             return
         if not per_row(root):
             for child in children(root):
                 self.hoist(child)
-        elif isinstance(root, Apply) or type(root).__name__ == "First":
+        elif in_double or isinstance(root, Apply) or isinstance(root, First):
             text = self.row_value(root)
             name = f"r{self.scalars}"
             self.scalars += 1
             self.body.line(f"const float {name} = {_as_float(self.frame, text)};")
             self.named[root] = name
+            self.floats.add(root)
 
     def row_value(self, root: Node) -> str:
         """A row number as an expression of the row numbers found so far."""
-        from agent.models.search.ir import First, walk  # noqa: PLC0415  (kept beside its one use)
-
         for first in [node for node in walk(root) if isinstance(node, First) and node not in self.named]:
             self.hoist(first.arg)
             value = self.printer(vector=False, at="0").value(first.arg)
@@ -114,7 +116,7 @@ def _blocked(row: Row, accumulators: Sequence[Accumulator], store: Node | None) 
     body = row.body
     body.line(f"// Sums of {BLOCK} elements, then the sum of those: the error grows with the block, not with the row.")
     for accumulator in accumulators:
-        accumulator.declare(body, accumulator.name, vector=False)
+        accumulator.declare(body, accumulator.name, vector=False, joins=False)
     with body.block(f"for (int64_t from = 0; from < n; from += {BLOCK})"):
         body.line(f"const int64_t to = std::min(n, from + int64_t{{{BLOCK}}});")
         inner = [Accumulator(a.reduce, f"part_{a.name}", a.choices) for a in accumulators]
@@ -191,7 +193,7 @@ def _vector(row: Row, accumulators: Sequence[Accumulator], low: str, high: str, 
     body, frame = row.body, row.frame
     count, tail = int(frame.choices.get("accumulators", "1")), frame.choices.get("tail", "scalar")
     for a in accumulators:
-        a.declare(body, a.name, vector=False)
+        a.declare(body, a.name, vector=False, joins=tail == "scalar")
         frame.used |= {"to_double"} if a.wide else set()
     results = {a: a.name for a in accumulators}
     with body.block(""):

@@ -125,7 +125,7 @@ inline Vec load_padded(const float *p, int64_t rest, float fill) {
     "load_masked": """
 // Only the lanes below `rest` are read; the others hold `fill`.
 inline Vec load_masked(const float *p, int64_t rest, float fill) {
-  Vec v;
+  Vec v{};
   for (int lane = 0; lane < kLanes; ++lane) v[lane] = lane < rest ? p[lane] : fill;
   return v;
 }
@@ -307,7 +307,7 @@ def lanes_function(name: str, arity: int) -> str:
     arguments = ", ".join(f"{letter}[lane]" for letter in "ab"[:arity])
     return f"""
 inline Vec lanes_{name}({parameters}) {{
-  Vec result;
+  Vec result{{}};
   for (int lane = 0; lane < kLanes; ++lane) result[lane] = std::{name}({arguments});
   return result;
 }}

@@ -9,7 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from agent.models.search.ir import Apply, Attribute, Const, First, Length, Node, Recipe, Reduce, inputs_of, rebuild
+from agent.models.search.ir import (
+    Apply,
+    Attribute,
+    Const,
+    First,
+    Length,
+    Node,
+    Recipe,
+    Reduce,
+    inputs_of,
+    per_row,
+    rebuild,
+    scalar,
+)
 from agent.models.search.pointwise import Arg, op
 
 
@@ -104,7 +117,23 @@ PAIRWISE: Mapping[str, Callable[..., Node]] = {"cosine_similarity": _cosine_simi
 
 def lower(root: Node, choices: Mapping[str, str]) -> Node:
     """The tree with every recipe written out, and the epsilon placed, as `choices` say."""
-    return rebuild(root, lambda node: _written_out(_epsilon(node, choices), choices))
+    written = rebuild(root, lambda node: _written_out(_epsilon(node, choices), choices))
+    return rebuild(written, _reciprocal) if choices.get("division") == "reciprocal" else written
+
+
+def divides_by_row(node: Node) -> bool:
+    """Whether the node divides each element by a number of its row."""
+    return isinstance(node, Apply) and node.op == "div" and not per_row(node) and _varies(node.args[1])
+
+
+def _varies(node: Node) -> bool:
+    return per_row(node) and not scalar(node)
+
+
+def _reciprocal(node: Node) -> Node:
+    if divides_by_row(node) and isinstance(node, Apply):
+        return op("mul", node.args[0], op("div", 1.0, node.args[1]))
+    return node
 
 
 def has_epsilon(root: Node) -> bool:

@@ -50,21 +50,26 @@ def _mark(*marks: str) -> Callable[[Traits, Mapping[str, str]], bool]:
 
 
 def _vector(traits: Traits, choices: Mapping[str, str]) -> bool:
-    del traits
-    return choices["simd"] == "vector"
+    return choices["simd"] == "vector" and traits.family != "layout"
 
 
 def _steps(traits: Traits, choices: Mapping[str, str]) -> bool:
     """Whether some loop advances by more than one element, so that a rest can be left over."""
     many = choices.get("accumulators", "1") != "1" or choices.get("unroll", "1") != "1"
     if traits.family == "matmul":
-        return choices["register_tile"] != "none"
+        return choices["simd"] == "vector"
     return choices["simd"] == "vector" or (choices["simd"] == "none" and many)
 
 
 def _unit_stride(traits: Traits, choices: Mapping[str, str]) -> bool:
     del traits
     return choices["layout"] != "general"
+
+
+def _dot(traits: Traits, choices: Mapping[str, str]) -> bool:
+    """Whether each element of a product is summed on its own, along k."""
+    del traits
+    return choices["register_tile"] == "none" and choices["loop_order"] == "ijk"
 
 
 ROWWISE = frozenset({"reduction"})
@@ -82,8 +87,8 @@ DIMENSIONS: tuple[Dimension, ...] = (
         "how many cores work: rows are independent, and a parallel region costs a few microseconds to open",
     ),
     Dimension(
-        "simd", ("none", "pragma", "vector"), (6, 2, 2), ALL - {"layout"},
-        lambda traits, choices: traits.family in PRODUCTS or choices["layout"] != "general",
+        "simd", ("none", "pragma", "vector"), (6, 2, 2), ALL,
+        lambda traits, choices: choices["tile"] != "none" if traits.family == "layout" else choices["layout"] != "general",
         "how many elements an instruction handles",
     ),
     Dimension("lanes", ("8", "16"), (1, 1), ALL, _vector, "the width of a vector: 8 floats fill 256 bits, 16 fill 512"),
@@ -97,12 +102,12 @@ DIMENSIONS: tuple[Dimension, ...] = (
         "how many partial results a sum or maximum is kept in: one waits four cycles for each addition",
     ),
     Dimension(
-        "tail", ("scalar", "padded", "masked", "ignored"), (4, 1, 1, 3), ALL - {"layout"}, _steps,
+        "tail", ("scalar", "padded", "masked", "ignored"), (4, 1, 1, 3), ALL - {"layout", "attention"}, _steps,
         "what happens to the last elements, which fill no whole step",
     ),
     Dimension(
         "accumulator", ("float", "double", "kahan", "blocked"), (6, 1, 0, 0), ROWWISE | {"matmul"},
-        lambda traits, choices: "sum" in traits and choices.get("register_tile", "none") == "none",
+        lambda traits, choices: "sum" in traits and (traits.family == "reduction" or _dot(traits, choices)),
         "how a long sum is kept: one float loses a digit for each factor of ten in length",
     ),
     Dimension(
@@ -113,6 +118,10 @@ DIMENSIONS: tuple[Dimension, ...] = (
         "exp_reuse", ("recompute", "store"), (1, 0), ROWWISE,
         lambda traits, choices: "exp_map" in traits and choices["softmax_shift"] != "online",
         "whether exp of an element is computed for the sum and again for the result, or kept in the output",
+    ),
+    Dimension(
+        "division", ("each", "reciprocal"), (7, 3), ROWWISE | {"attention"}, _mark("quotient"),
+        "whether each element is divided by a number of its row, or multiplied by the reciprocal taken once",
     ),
     Dimension(
         "variance", ("sum_of_squares", "two_pass", "shifted"), (5, 4, 0), ROWWISE, _mark("variance"),
@@ -157,12 +166,13 @@ DIMENSIONS: tuple[Dimension, ...] = (
         "whether the copy goes by square tiles, of which both sides stay in the first cache",
     ),
     Dimension(
-        "tile_k", ("none", "64", "256"), (1, 0, 0), frozenset({"matmul"}), _always,
+        "tile_k", ("none", "64", "256"), (1, 0, 0), frozenset({"matmul"}),
+        lambda traits, choices: not _dot(traits, choices),
         "how far along k a block goes, so that the rows of the second factor stay in cache",
     ),
     Dimension(
         "register_tile", ("none", "4x1", "4x2", "6x2", "8x2", "6x4"), (1, 0, 0, 0, 0, 0), frozenset({"matmul"}),
-        lambda _, choices: choices["simd"] == "vector",
+        lambda _, choices: choices["simd"] == "vector" and choices["layout"] != "general",
         "how large a piece of the result (rows x vectors) is kept in registers while k runs",
     ),
     Dimension(
@@ -183,9 +193,7 @@ DIMENSIONS: tuple[Dimension, ...] = (
         "how many queries share each key and value that is loaded",
     ),
     Dimension(
-        "stores", ("cached", "streaming"), (1, 0), frozenset({"elementwise", "layout"}),
-        lambda traits, choices: choices["layout"] != "general" and choices.get("tile", "none") in {"none", "16", "32", "64"}
-        and traits.family == "elementwise",
+        "stores", ("cached", "streaming"), (1, 0), FLAT, _unit_stride,
         "whether results go through the caches or past them to memory",
     ),
     Dimension(
@@ -240,6 +248,8 @@ def traits_of(program: Program) -> Traits:
                 marks.add("sum")
             case _:
                 pass
+    if any(isinstance(node, Apply) and rows.divides_by_row(node) for node in walk(lowered)):
+        marks.add("quotient")
     if any(isinstance(node, Reduce) and node.kind in {"max", "min"} for node in walk(program.root)):
         marks.add("order")
     family = family_of(program)
@@ -271,6 +281,8 @@ def settle(traits: Traits, wanted: Mapping[str, str]) -> Choices:
                 choices[dimension.name] = dimension.values[0]
     if choices["simd"] != "vector" and choices["tail"] in {"padded", "masked"} and traits.family != "matmul":
         choices["tail"] = "scalar"  # a step of single elements has nothing to pad
+    if choices["simd"] == "pragma" and traits.family == "layout":
+        choices["simd"] = "none"  # no pragma makes a vector of a strided walk
     if choices["simd"] == "pragma" and choices["accumulator"] == "kahan":
         choices["accumulator"] = "double"  # a simd reduction has no room for the compensation
     return {d.name: choices[d.name] for d in DIMENSIONS if _open(d, traits, choices)}

@@ -47,8 +47,8 @@ class Calls:
                 sent_back = True
                 raise RepeatedAnswerError(
                     f"the source proposed in round {context.round} was judged before",
-                    advice="This source was judged already; its result would be the same. Change something, or say that "
-                    "there is nothing more to try.",
+                    advice="This source was judged already and its result would be the same. Change something, or "
+                    "say that there is nothing more to try.",
                     usage=proposal.usage,
                     transcript=proposal.transcript,
                 )
@@ -71,15 +71,13 @@ class Calls:
                 failed(error)
                 advice = error.advice
                 if not self.retries.take():
-                    raise ModelFailed(
-                        f"no usable answer in {self.retries.allowed} retries; the last: {error}"
-                    ) from error
+                    raise ModelFailed(f"no usable answer in {self.retries.allowed} retries: {error}") from error
             except ModelTransportError as error:
                 failed(error)
                 if not self.retries.take():
                     raise ModelUnavailableError(
-                        f"{error} ({self.retries.allowed} retries). Run the same command again when the endpoint answers: "
-                        "the stage is open and continues from what the ledger holds"
+                        f"{error} ({self.retries.allowed} retries). Run the same command again when it "
+                        "answers: the stage is open and continues from what the ledger holds"
                     ) from error
                 self.sleep(self.retries.wait(error.retry_after, self.backoff))
             except ModelError as error:  # it refuses, or it knows of no way: asking again would end the same

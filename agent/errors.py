@@ -1,4 +1,4 @@
-"""One root error of the agent house. The loop tells three things apart: try again with this advice; done, it failed; our bug.
+"""One root error of the agent house. The loop tells apart: try again with this advice; done, it failed; our bug.
 
 A verdict on a kernel is never an error: a crash or a wrong answer is an outcome, and the next round starts from it.
 """
@@ -146,7 +146,7 @@ class TaskTakenError(AgentError):
 
 
 class WorkbenchError(AgentError):
-    """The device can not judge at all (no compiler, no device, a limit that can not be set); not a verdict on a kernel."""
+    """The device can not judge at all (no compiler, no device); this is no verdict on a kernel."""
 
 
 class ScriptError(AgentError):

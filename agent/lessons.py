@@ -1,4 +1,4 @@
-"""What a finished task leaves behind: repairs that worked, patterns read from an expert's kernel, rules that are due."""
+"""What a task leaves behind: repairs that worked, patterns read from an expert's kernel, rules that are due."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from agent.calls import Calls
 from agent.coldstart.differential import Differential
@@ -53,7 +54,7 @@ def repairs(history: Sequence[Attempt]) -> list[tuple[Attempt, Attempt]]:
     """Pairs of a failing round and the correct one right after it, where the change between them was stated."""
     return [
         (before, after)
-        for before, after in zip(history, history[1:], strict=False)
+        for before, after in pairwise(history)
         if before.outcome != "correct" and after.outcome == "correct" and after.change.strip()
     ]
 

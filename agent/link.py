@@ -92,8 +92,8 @@ class Line:
     def _wait(self, seconds: float | None, error: errors.LedgerError) -> None:
         if seconds is None:
             raise LedgerUnavailableError(
-                f"{error}. It was waited for {self.patience.patience:.0f} s. Nothing is lost: run the same command again "
-                "and it continues from what the ledger holds"
+                f"{error}. It was waited for {self.patience.patience:.0f} s. Nothing is lost: run the same command "
+                "again and it continues from what the ledger holds"
             ) from error
         if self.notice is not None:
             self.notice(f"waiting for the ledger: {error}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
 from agent.port import Attempt, OperatorCard, StageKind
 
@@ -117,7 +117,7 @@ class ConsoleProgress:
         self._status = self._console.status("starting") if self._console.is_terminal else None
         self._best: float | None = None
 
-    def __enter__(self) -> ConsoleProgress:
+    def __enter__(self) -> Self:
         if self._status is not None:
             self._status.start()
         return self

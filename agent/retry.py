@@ -27,7 +27,7 @@ class Backoff:
 
 @dataclass(slots=True)
 class Retries:
-    """How many more calls to a model may come to nothing. One for a task, so that a bad endpoint can not eat the run."""
+    """How many more calls to a model may come to nothing in a task, so that a bad endpoint can not eat the run."""
 
     allowed: int
     used: int = 0
@@ -40,7 +40,7 @@ class Retries:
         return True
 
     def wait(self, retry_after: float | None, backoff: Backoff) -> float:
-        """Seconds before the next try: what the endpoint asks for, within the backoff's ceiling, or else the backoff's."""
+        """Return the seconds before the next try: what the endpoint asks for up to the ceiling, or the backoff's own."""
         if retry_after is not None:
             return min(max(retry_after, 0.0), backoff.ceiling)
         return min(backoff.first * backoff.factor ** max(self.used - 1, 0), backoff.ceiling)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from agent.models.search import emit_elementwise, emit_layout, emit_matmul, emit_reduction
+from agent.models.search import emit_attention, emit_elementwise, emit_layout, emit_matmul, emit_reduction
 from agent.models.search.ir import Program
 
 _EMITTERS: Mapping[str, Callable[[Program, Mapping[str, str]], str]] = {
+    "attention": emit_attention.emit,
     "elementwise": emit_elementwise.emit,
     "layout": emit_layout.emit,
     "matmul": emit_matmul.emit,

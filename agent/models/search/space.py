@@ -185,11 +185,11 @@ DIMENSIONS: tuple[Dimension, ...] = (
         "whether bias and activation are a pass of their own or happen where the product is stored",
     ),
     Dimension(
-        "keys", ("rows", "transposed"), (1, 0), frozenset({"attention"}), lambda _, choices: choices["simd"] != "none",
+        "keys", ("rows", "transposed"), (1, 0), frozenset({"attention"}), _vector,
         "whether the keys are read as they lie, or turned once so that a vector holds one coordinate of many keys",
     ),
     Dimension(
-        "query_tile", ("1", "4", "8"), (1, 0, 0), frozenset({"attention"}), lambda _, choices: choices["simd"] != "none",
+        "query_tile", ("1", "4", "8"), (1, 0, 0), frozenset({"attention"}), _vector,
         "how many queries share each key and value that is loaded",
     ),
     Dimension(
@@ -248,7 +248,7 @@ def traits_of(program: Program) -> Traits:
                 marks.add("sum")
             case _:
                 pass
-    if any(isinstance(node, Apply) and rows.divides_by_row(node) for node in walk(lowered)):
+    if family_of(program) == "attention" or any(rows.divides_by_row(node) for node in walk(lowered)):
         marks.add("quotient")
     if any(isinstance(node, Reduce) and node.kind in {"max", "min"} for node in walk(program.root)):
         marks.add("order")

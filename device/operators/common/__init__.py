@@ -1,0 +1,1 @@
+"""C++ headers that expert kernels share; `Operator.expert` writes them out into each kernel's text."""

@@ -87,6 +87,7 @@ class Arena:
         fcntl.fcntl(self.fd, _ADD_SEALS, _SEALS)
         self._map = mmap.mmap(self.fd, self.size)
         self.bytes: Array = np.frombuffer(self._map, dtype=np.uint8)
+        self.clear_note()
 
     def close(self) -> None:
         """Give the memory back; arrays that still look into it keep it alive until they go."""

@@ -18,13 +18,14 @@ from device.types import Check
 
 Severity = Literal["refuse", "note"]
 
-FORBIDDEN_CALLS = frozenset(
-    "system popen fork vfork clone clone3 execl execle execlp execv execve execveat execvp execvpe fexecve posix_spawn "
-    "posix_spawnp dlopen dlmopen dlsym dlvsym dladdr syscall ptrace socket socketpair connect bind listen accept "
-    "accept4 sendto recvfrom process_vm_readv process_vm_writev unshare setns mount umount pivot_root chroot "
-    "memfd_create shm_open shm_unlink shmget shmat mkfifo bpf perf_event_open seccomp io_uring_setup "
-    "personality init_module reboot".split()
-)
+_CALLS = """
+system popen fork vfork clone clone3 execl execle execlp execv execve execveat execvp execvpe fexecve posix_spawn
+posix_spawnp dlopen dlmopen dlsym dlvsym dladdr syscall ptrace socket socketpair connect bind listen accept accept4
+sendto recvfrom process_vm_readv process_vm_writev unshare setns mount umount pivot_root chroot memfd_create shm_open
+shm_unlink shmget shmat mkfifo bpf perf_event_open seccomp io_uring_setup personality init_module reboot
+"""
+FORBIDDEN_CALLS = frozenset(_CALLS.split())
+"""C functions that start processes, load libraries, open sockets, look into other processes or leave the sandbox."""
 
 _TOKEN = re.compile(
     r"""

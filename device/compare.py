@@ -10,10 +10,10 @@
 L the length of the longest accumulation behind one element, rms(ref) the root mean square of the finite reference, and
 G(L) = 16 + 8 log2(L). The worst case of a pairwise or blocked sum grows with log2(L) u (Higham, Accuracy and Stability
 of Numerical Algorithms, 2nd ed., section 4.2); that of a single running sum grows with L u, which over a long row is
-outside. Rounding the inputs to a shorter format is outside, too: 2^-11 is 8192 u of float32. Whole numbers and bool are exact.
-The last u is a floor far below any output: where the float64 formula itself rounds to zero (x (1 + erf(x)) far out), a
-kernel that keeps the true 1e-28 is not wrong. The element's scale is taken from the output, so that a row of zeros cannot pass for small numbers; a case that zeros or
-a constant would pass is no evidence, and the judge counts only the others.
+outside. Rounding inputs to a shorter format is outside, too: 2^-11 is 8192 u of float32. Whole numbers and bool are
+exact. The last u is a floor far below any output: where the float64 formula itself rounds to zero (x (1 + erf(x)) far
+out), a kernel that keeps the true 1e-28 is not wrong. The element's scale comes from the output, so that zeros cannot
+pass for small numbers; a case that zeros or a constant would pass is no evidence, and the judge counts only the others.
 """
 
 from __future__ import annotations

@@ -47,30 +47,37 @@ def call_name(number: int) -> str:
 
 def classify(death: Death) -> Ended:
     """Tell what ended the process, from facts that the judge saw, with the worker's note only to word it."""
-    _, address, error, syscall, refused = death.note
     doing = "during a call" if death.loaded else "while it was being loaded"
+    said = f"; it said: {death.said[:400]}" if death.said else ""
     if death.hung_seconds is not None:
         return Ended("hang", f"the kernel did not return within {death.hung_seconds:g} s and was ended")
-    said = f"; it said: {death.said[:400]}" if death.said else ""
     if os.WIFEXITED(death.status):
         code = os.WEXITSTATUS(death.status)
         if code == _LOAD_FAILED and not death.loaded:
             return Ended("crash", f"the kernel could not be loaded{said}")
         return Ended("crash", f"the kernel ended its process with exit code {code} {doing}{said}")
-    number = os.WTERMSIG(death.status)
+    return _killed(death, os.WTERMSIG(death.status), doing, said)
+
+
+def _killed(death: Death, number: int, doing: str, said: str) -> Ended:
+    """Tell what a signal means."""
+    _, address, error, syscall, refused = death.note
     try:
         name = signal.Signals(number).name
     except ValueError:
         name = f"signal {number}"
-    if number == signal.SIGSYS:
-        return Ended("refused", f"the kernel made a system call that kernels may not make: {call_name(syscall)} {doing}")
-    if number == signal.SIGXFSZ:
-        return Ended("refused", f"the kernel wrote to a file {doing}")
-    if number == signal.SIGXCPU:
-        return Ended("hang", "the kernel used up its processor time and was ended")
+    plain = {
+        signal.SIGSYS: Ended(
+            "refused", f"the kernel made a call that kernels may not make: {call_name(syscall)} {doing}"
+        ),
+        signal.SIGXFSZ: Ended("refused", f"the kernel wrote to a file {doing}"),
+        signal.SIGXCPU: Ended("hang", "the kernel used up its processor time and was ended"),
+    }
+    if number in plain:
+        return plain[signal.Signals(number)]
     starved = refused > 0 or error == errno.ENOMEM or death.peak_bytes > 0.9 * death.memory_limit
     if starved or number == signal.SIGKILL:
-        what = f"of {death.memory_limit >> 20} MiB, its peak was {death.peak_bytes >> 20} MiB"
-        return Ended("resource", f"the kernel ran out of memory and ended with {name} (limit {what}){said}")
+        limits = f"limit {death.memory_limit >> 20} MiB, peak {death.peak_bytes >> 20} MiB"
+        return Ended("resource", f"the kernel ran out of memory and ended with {name} ({limits}){said}")
     where = f" at address {address:#x}" if number in {signal.SIGSEGV, signal.SIGBUS} else ""
     return Ended("crash", f"the kernel crashed with {name}{where} {doing}{said}")

@@ -3,6 +3,8 @@
 Each error names the thing that stands in the way and what clears it.
 """
 
+# ruff: noqa: N818  (an error is named for what happened; its root says that it is one)
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -84,7 +86,9 @@ class SandboxBroken(DeviceError):
 
     def __init__(self, doing: str, detail: str) -> None:
         self.doing, self.detail = doing, detail
-        super().__init__(f"the sandbox failed while {doing}: {detail}; `sagebook device doctor` shows what it found here")
+        super().__init__(
+            f"the sandbox failed while {doing}: {detail}; `sagebook device doctor` shows what it found here"
+        )
 
 
 class JudgeKeyUnreadable(DeviceError):

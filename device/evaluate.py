@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from device import __version__, machine, operators, oracle, report, sandbox, timing
+from device import __version__, machine, operators, oracle, report, timing
 from device.backends import get as get_backend
 from device.errors import UnknownMode
 from device.measure import measure as measure_cases
@@ -67,7 +67,7 @@ class Judge:
             raise UnknownMode("rule", rule, get_args(RuleName))
         rule = rule or RULE_OF[mode]
         limits = limits or Limits()
-        threads = limits.threads or sandbox.cores()
+        threads = limits.threads or machine.cores()
         description = backend.describe()
         build = backend.build(source, language, limits, self._masks)
         begin = time.monotonic()
@@ -97,7 +97,10 @@ class Judge:
             },
             "seed": seed,
             **_verdict(build, verification, measurement),
-            "costs": {"compile_seconds": build.seconds, "device_seconds": time.monotonic() - begin if build.ok else 0.0},
+            "costs": {
+                "compile_seconds": build.seconds,
+                "device_seconds": time.monotonic() - begin if build.ok else 0.0,
+            },
         }
         return report.sign(data, self._key)
 
@@ -178,9 +181,7 @@ def _verdict(build: Build, verification: Verification | None, measurement: Measu
     }
 
 
-def _outcome(
-    build: Build, verification: Verification | None, measurement: Measurement | None
-) -> tuple[Outcome, str]:
+def _outcome(build: Build, verification: Verification | None, measurement: Measurement | None) -> tuple[Outcome, str]:
     if build.outcome != "built":
         return build.outcome, build.summary
     assert verification is not None  # noqa: S101  (a built candidate was run)

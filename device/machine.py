@@ -41,3 +41,8 @@ def operating_system() -> str:
     """System, release and machine in one line."""
     name = os.uname()
     return f"{name.sysname} {name.release} {name.machine}"
+
+
+def cores() -> int:
+    """Count the cores that this process may use."""
+    return len(os.sched_getaffinity(0))

@@ -39,8 +39,8 @@ DISTRIBUTIONS: dict[str, Distribution] = {
     "x30": lambda x: x * np.float32(30),
     "+10": lambda x: x + np.float32(10),
 }
-"""What is done to standard normal numbers. x30 overflows an exponential that was not shifted; +10 makes a variance taken
-as a difference of large numbers lose its digits."""
+"""What is done to standard normal numbers. x30 overflows an exponential that was not shifted; +10 makes a variance
+taken as a difference of large numbers lose its digits."""
 
 LARGE = 1 << 18
 """Cases of more elements than this are run under `given` and `x-1` only."""
@@ -81,7 +81,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """All problems of one operator under one seed, cheap ones first, and the ones that were left out with the reason."""
+    """All problems of one operator under one seed, cheap ones first, and the names of those left out."""
 
     problems: tuple[Problem, ...]
     left_out: tuple[str, ...]

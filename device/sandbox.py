@@ -16,25 +16,21 @@ import shutil
 import signal
 import struct
 import subprocess
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import platformdirs
 
 from device.arena import Arena
-from device.endings import Death, classify
 from device.errors import CompilerMissing, SandboxBroken
-from device.types import Called, Ended, Limits
+from device.types import Limits
 
 NATIVE = Path(__file__).with_name("native")
 SPIN_COUNT = 2000
-"""How many turns an idle OpenMP thread spins before it sleeps, about a tenth of a millisecond: so short that the pool of one side does not
-take a core from the other, yet long enough that not every region of a call has to wake threads."""
+"""How many turns an idle OpenMP thread spins before it sleeps, about a tenth of a millisecond: so short that a pool of
+one side takes no core from the other, yet long enough that not every region of a call has to wake threads."""
 
 MEASURES = (
     "user namespace",
@@ -50,10 +46,9 @@ MEASURES = (
 )
 """Names of the bits of `Measure` in device/native/protocol.h, lowest first."""
 
-_STARTED, _ENDED, _REPLY = struct.Struct("<2q"), struct.Struct("<3q"), struct.Struct("<4q")
-_READY, _CALL = -1, 2
-_START_SECONDS = 10.0
-_OUTPUT_BYTES = 1 << 16
+STARTED, ENDED = struct.Struct("<2q"), struct.Struct("<3q")
+START_SECONDS = 10.0
+OUTPUT_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +68,16 @@ class Finished:
     timed_out: bool
     seconds: float
     measures: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pipes:
+    """The ends of the pipes that the jail gets: it reads control, and writes the others."""
+
+    control: int
+    reply: int
+    status: int
+    errors: int
 
 
 def cache_folder() -> Path:
@@ -126,11 +131,6 @@ def _make(gxx: str, arguments: list[str], target: Path) -> None:
     partial.replace(target)
 
 
-def cores() -> int:
-    """Count the cores that this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
 def _limit_arguments(limits: Limits, *, memory: int, cpu: float, file_bytes: int, files: int) -> list[str]:
     return [
         f"memory={memory}",
@@ -143,7 +143,8 @@ def _limit_arguments(limits: Limits, *, memory: int, cpu: float, file_bytes: int
     ]
 
 
-def _names(bits: int) -> tuple[str, ...]:
+def measure_names(bits: int) -> tuple[str, ...]:
+    """Name the confinements that the jail reports."""
     return tuple(name for place, name in enumerate(MEASURES) if bits >> place & 1)
 
 
@@ -168,22 +169,22 @@ def run_command(command: Sequence[str], place: Path, limits: Limits, masks: Sequ
         )  # fmt: skip
     os.close(status_out)
     try:
-        started = _read(status_in, _STARTED, _START_SECONDS)
-        ended = _read(status_in, _ENDED, limits.compile_seconds) if started else None
+        started = read_message(status_in, STARTED, START_SECONDS)
+        ended = read_message(status_in, ENDED, limits.compile_seconds) if started else None
     finally:
         os.close(status_in)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(jail.pid, signal.SIGKILL)
         jail.wait()
-    text = log.read_bytes()[:_OUTPUT_BYTES].decode(errors="replace")
+    text = log.read_bytes()[:OUTPUT_BYTES].decode(errors="replace")
     log.unlink()
     if started is None:
         raise SandboxBroken("starting the compiler", text.strip() or "the jail did not start")
     code = os.waitstatus_to_exitcode(ended[0]) if ended else -int(signal.SIGKILL)
-    return Finished(code, text, ended is None, time.monotonic() - begin, _names(started[1]))
+    return Finished(code, text, ended is None, time.monotonic() - begin, measure_names(started[1]))
 
 
-def _read(fd: int, form: struct.Struct, seconds: float) -> tuple[int, ...] | None:
+def read_message(fd: int, form: struct.Struct, seconds: float) -> tuple[int, ...] | None:
     """Read one message, or None when the pipe closed or nothing came in time."""
     poll = select.poll()
     poll.register(fd, select.POLLIN)
@@ -193,152 +194,18 @@ def _read(fd: int, form: struct.Struct, seconds: float) -> tuple[int, ...] | Non
     return form.unpack(data) if len(data) == form.size else None
 
 
-class Worker:
-    """One process with one kernel loaded: it computes where it is told, and knows no expected value.
-
-    Nothing it says is trusted: the judge looks at the arena, at its own clock and at how the process ended.
-    """
-
-    def __init__(self, library: Path, arena: Arena, limits: Limits, threads: int) -> None:
-        self._arena, self._limits = arena, limits
-        self._folder = tempfile.mkdtemp(prefix="sagebook-")
-        os.chmod(self._folder, 0o755)  # noqa: S103, PTH101  (empty; the worker's own user must be able to enter it)
-        control_in, self._control = os.pipe()
-        self._reply, reply_out = os.pipe()
-        self._status, status_out = os.pipe()
-        self._errors, errors_out = os.pipe()
-        os.set_blocking(errors_out, False)
-        given = (arena.fd, control_in, reply_out, status_out)
-        cpu = limits.total_seconds * threads
-        try:
-            self._jail = subprocess.Popen(  # noqa: S603  (the jail is ours; what it loads is confined)
-                [str(native().jail), "kernel", f"library={library}", f"place={self._folder}", f"arena={arena.fd}",
-                 f"size={arena.size}", f"control={control_in}", f"reply={reply_out}", f"status={status_out}",
-                 *_limit_arguments(limits, memory=limits.memory, cpu=cpu, file_bytes=limits.file_bytes,
-                                   files=limits.files)],
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors_out, pass_fds=given,
-                cwd=self._folder, start_new_session=True, env=_environment(threads),
-            )  # fmt: skip
-        finally:
-            for fd in (control_in, reply_out, status_out, errors_out):
-                os.close(fd)
-        self._ended: Ended | None = None
-        self._ready = False
-        started = _read(self._status, _STARTED, _START_SECONDS)
-        if started is None:
-            self.close()
-            raise SandboxBroken("starting the worker", self._said() or "the jail did not start")
-        self.pid, bits = started
-        self.measures = _names(bits)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
-    def load(self) -> Ended | None:
-        """Wait until the kernel is loaded; return how the process ended if it ended or hung instead."""
-        got = self._await(_READY, self._limits.call_seconds)
-        self._ready = isinstance(got, tuple)
-        return None if isinstance(got, tuple) else got
-
-    def describe(self, words: Sequence[int]) -> None:
-        """Tell the worker what a slot holds (`device.arena.describe`)."""
-        self._send(words)
-
-    def call(self, slots: Sequence[int], seconds: float | None = None) -> Called | Ended:
-        """Call the kernel once for each slot, in order; return both clocks, or how the process ended."""
-        token = secrets.randbits(62)
-        begin = time.monotonic_ns()
-        self._send([_CALL, token, len(slots), *slots])
-        got = self._await(token, self._limits.call_seconds if seconds is None else seconds)
-        seen = time.monotonic_ns() - begin
-        if isinstance(got, Ended):
-            return got
-        _, code, first, last = got
-        return Called(code, last - first, seen)
-
-    def cpu_ns(self) -> int:
-        """Return the processor time that all of the worker's threads have used so far, from the kernel's own books."""
-        with contextlib.suppress(OSError):
-            return time.clock_gettime_ns((~self.pid << 3) | 2)  # the process clock, as in linux/posix-timers.h
-        return 0
-
-    def threads(self) -> int:
-        """Count the worker's threads."""
-        with contextlib.suppress(OSError):
-            return len(os.listdir(f"/proc/{self.pid}/task"))  # noqa: PTH208  (a count, not paths)
-        return 0
-
-    def close(self) -> None:
-        """End the worker and everything it started, and give back what it used."""
-        if self._jail.poll() is None:
-            self._kill()
-        self._jail.wait()
-        for fd in (self._control, self._reply, self._status, self._errors):
-            with contextlib.suppress(OSError):
-                os.close(fd)
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _send(self, words: Sequence[int]) -> None:
-        with contextlib.suppress(BrokenPipeError):  # a dead worker is noticed when its answer is awaited
-            os.write(self._control, struct.pack(f"<{len(words) + 1}q", len(words), *words))
-
-    def _await(self, token: int, seconds: float) -> tuple[int, ...] | Ended:
-        if self._ended is not None:
-            return self._ended
-        poll = select.poll()
-        poll.register(self._reply, select.POLLIN)
-        poll.register(self._status, select.POLLIN)
-        events = dict(poll.poll(seconds * 1000))
-        if events.get(self._reply, 0) & select.POLLIN:
-            data = os.read(self._reply, _REPLY.size)
-            reply = _REPLY.unpack(data) if len(data) == _REPLY.size else (0, 0, 0, 0)
-            if reply[0] == token:
-                return reply
-            self._kill()
-            self._ended = Ended("refused", "the kernel's process wrote to the judge's reply pipe")
-            return self._ended
-        hung = not events
-        if hung:
-            self._kill()
-        self._ended = self._judge_death(hung=hung, seconds=seconds)
-        return self._ended
-
-    def _judge_death(self, *, hung: bool, seconds: float) -> Ended:
-        ended = _read(self._status, _ENDED, _START_SECONDS)
-        if ended is None:
-            self._kill(supervisor=True)
-            if not hung:
-                raise SandboxBroken("waiting for the worker's end", self._said() or "the supervisor is gone")
-        status, rss_kib, _ = ended or (int(signal.SIGKILL), 0, 0)
-        return classify(
-            Death(
-                status=status,
-                hung_seconds=seconds if hung else None,
-                loaded=self._ready,
-                note=self._arena.note(),
-                said=self._said(),
-                peak_bytes=rss_kib * 1024,
-                memory_limit=self._limits.memory + self._arena.size,
-            )
-        )
-
-    def _said(self) -> str:
-        """Return what the worker wrote to standard error, at most a pipe's worth."""
-        os.set_blocking(self._errors, False)
-        with contextlib.suppress(BlockingIOError):
-            return os.read(self._errors, _OUTPUT_BYTES).decode(errors="replace").strip()
-        return ""
-
-    def _kill(self, *, supervisor: bool = False) -> None:
-        if not supervisor and hasattr(self, "pid"):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(self.pid, signal.SIGKILL)
-                return
-        with contextlib.suppress(ProcessLookupError):
-            self._jail.kill()
+def start_kernel(
+    library: Path, arena: Arena, limits: Limits, threads: int, place: Path, pipes: Pipes
+) -> subprocess.Popen[bytes]:
+    """Start the jail with a kernel; `place` is an empty folder, the kernel's root where that is granted."""
+    cpu = limits.total_seconds * threads
+    return subprocess.Popen(  # noqa: S603  (the jail is ours; what it loads is confined)
+        [str(native().jail), "kernel", f"library={library}", f"place={place}", f"arena={arena.fd}",
+         f"size={arena.size}", f"control={pipes.control}", f"reply={pipes.reply}", f"status={pipes.status}",
+         *_limit_arguments(limits, memory=limits.memory, cpu=cpu, file_bytes=limits.file_bytes, files=limits.files)],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=pipes.errors, cwd=place, start_new_session=True,
+        pass_fds=(arena.fd, pipes.control, pipes.reply, pipes.status), env=_environment(threads),
+    )  # fmt: skip
 
 
 def _environment(threads: int) -> dict[str, str]:

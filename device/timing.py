@@ -12,8 +12,8 @@ from device.types import CaseMeasurement, Timing
 
 WARM_UP, TIMED, FLOOR = 5, 100, 20
 CASE_SECONDS = 2.0
-"""All timed cases of an operator together take at most about this long: fewer than `TIMED` samples are taken where it would take longer, at least
-`FLOOR`, and the report's `timed` says how many."""
+"""All timed cases of an operator together take at most about this long: fewer than `TIMED` samples are taken where it
+would take longer, at least `FLOOR`, and the report's `timed` says how many."""
 
 _BLOCKS = 10
 
@@ -101,7 +101,7 @@ def noise(samples_ms: Sequence[float]) -> float:
 
 
 def student(freedom: int) -> float:
-    """97.5 % quantile of Student's t, by the Cornish-Fisher expansion (Abramowitz and Stegun 26.7.5), for freedom >= 3."""
+    """97.5 % quantile of Student's t for freedom >= 3, by expansion (Abramowitz and Stegun 26.7.5)."""
     x = 1.959963984540054
     f = float(freedom)
     first = (x**3 + x) / 4

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -125,57 +125,73 @@ def look(bench: Bench, slot: Slot, problem: Problem, poison: int) -> Failure | N
     return None
 
 
-def verify(
-    backend: Backend, build: Build, suite: Suite, limits: Limits, threads: int, *, repeat: bool
-) -> Verification:
+@dataclass(slots=True)
+class _Progress:
+    """What the rounds of one verification have seen so far."""
+
+    suite: Suite
+    slots: list[Slot]
+    limits: Limits
+    threads: int
+    begin: float
+    passed: int = 0
+    worst: float = 0.0
+    kept: dict[str, list[bytes]] = field(default_factory=dict)
+    """Output bytes of the first round, by problem, for the problems that are repeated."""
+    checks: list[Check] = field(default_factory=list)
+
+
+def verify(backend: Backend, build: Build, suite: Suite, limits: Limits, threads: int, *, repeat: bool) -> Verification:
     """Run all problems, cheap ones first, and stop at the first failure; byte-compare a repeat when asked to."""
-    begin = time.monotonic()
-    passed = 0
-    worst = 0.0
-    kept: dict[str, list[bytes]] = {}
-    checks: list[Check] = []
-    failure: Failure | None = None
     slots = [memory.lay_out(0, memory.PAGE, p.case.inputs, p.outputs) for p in suite.problems]
-    space = max(slot.end for slot in slots) - memory.PAGE
-    rounds = [(POISONS[0], list(range(len(slots))))]
-    if repeat:
-        again = [i for i, p in enumerate(suite.problems) if p.name.endswith("/given")]
-        rounds.append((POISONS[1], again[::-1]))
-    for poison, order in rounds:
-        shared = Arena(space)
-        shared.clear_note()
-        with backend.open(build, shared, limits, threads) as session:
-            bench = Bench(shared, session, Idleness(threads))
-            ended = session.load()
-            if ended is not None:
-                failure = Failure(ended.how, "loading", ended.message)
-                break
+    progress = _Progress(suite, slots, limits, threads, time.monotonic())
+    failure = _round(backend, build, progress, range(len(slots)), first=True)
+    if failure is None and repeat:
+        again = [i for i, p in enumerate(suite.problems) if p.name in progress.kept]
+        failure = _round(backend, build, progress, again[::-1], first=False)
+    checks = (*progress.checks, *_what_was_covered(progress, repeat=repeat, failure=failure))
+    seconds = time.monotonic() - progress.begin
+    return Verification(len(suite.problems), progress.passed, seconds, checks, failure)
+
+
+def _round(backend: Backend, build: Build, progress: _Progress, order: Sequence[int], *, first: bool) -> Failure | None:
+    """Run the problems in that order in one fresh worker; return the first failure."""
+    shared = Arena(max(slot.end for slot in progress.slots) - memory.PAGE)
+    try:
+        with backend.open(build, shared, progress.limits, progress.threads) as session:
+            if first:
+                progress.checks.append(Check("sandbox", ok=True, detail=", ".join(session.measures)))
+            if (ended := session.load()) is not None:
+                return Failure(ended.how, "loading", ended.message)
+            bench = Bench(shared, session, Idleness(progress.threads))
             for i in order:
-                problem, slot = suite.problems[i], slots[i]
-                left = limits.total_seconds - (time.monotonic() - begin)
-                failure = _attempt(bench, slot, problem, poison, left)
-                first_round = poison == POISONS[0]
-                if failure is None and first_round:
-                    passed += 1
-                    worst = max(worst, *(_share(bench, slot, problem)))
-                    if problem.name.endswith("/given"):
-                        kept[problem.name] = _bytes(bench, slot)
-                elif failure is None and _bytes(bench, slot) != kept[problem.name]:
-                    failure = Failure("wrong", problem.name, "a repeat with the same inputs gave other bytes")
-                if failure is not None:
-                    break
-            if first_round := poison == POISONS[0]:
-                checks.append(Check("sandbox", ok=True, detail=", ".join(session.measures)))
+                if (failure := _solve(bench, progress, i, first=first)) is not None:
+                    return failure
             idle = bench.idleness.check()
-            if first_round or not idle.ok:
-                checks.append(idle)
-            if failure is None and not idle.ok:
-                failure = Failure("refused", suite.problems[order[-1]].name, f"work went on after the call: {idle.detail}")
+            if first or not idle.ok:
+                progress.checks.append(idle)
+            if not idle.ok:
+                return Failure("refused", progress.suite.problems[order[-1]].name, f"{idle.name}: {idle.detail}")
+            return None
+    finally:
         shared.close()
-        if failure is not None:
-            break
-    checks += _what_was_covered(suite, worst, repeat=repeat, failure=failure)
-    return Verification(len(suite.problems), passed, time.monotonic() - begin, tuple(checks), failure)
+
+
+def _solve(bench: Bench, progress: _Progress, i: int, *, first: bool) -> Failure | None:
+    """Run one problem and keep what a later round needs, or hold it against what an earlier one kept."""
+    problem, slot = progress.suite.problems[i], progress.slots[i]
+    left = progress.limits.total_seconds - (time.monotonic() - progress.begin)
+    failure = _attempt(bench, slot, problem, POISONS[0] if first else POISONS[1], left)
+    if failure is not None:
+        return failure
+    if first:
+        progress.passed += 1
+        progress.worst = max(progress.worst, *_share(bench, slot, problem))
+        if problem.name.endswith("/given"):
+            progress.kept[problem.name] = _bytes(bench, slot)
+    elif _bytes(bench, slot) != progress.kept[problem.name]:
+        return Failure("wrong", problem.name, "a repeat with the same inputs gave other bytes")
+    return None
 
 
 def _attempt(bench: Bench, slot: Slot, problem: Problem, poison: int, left: float) -> Failure | None:
@@ -204,7 +220,8 @@ def _bytes(bench: Bench, slot: Slot) -> list[bytes]:
     return [bench.arena.view(place).tobytes() for place in slot.outputs]
 
 
-def _what_was_covered(suite: Suite, worst: float, *, repeat: bool, failure: Failure | None) -> list[Check]:
+def _what_was_covered(progress: _Progress, *, repeat: bool, failure: Failure | None) -> list[Check]:
+    suite = progress.suite
     evidence = sum(p.evidence for p in suite.problems)
     left_out = f"; left out where float32 itself is far off: {', '.join(suite.left_out)}" if suite.left_out else ""
     lines = [
@@ -213,7 +230,7 @@ def _what_was_covered(suite: Suite, worst: float, *, repeat: bool, failure: Fail
             evidence > 0,
             f"{evidence} of {len(suite.problems)} cases tell a right answer from a constant one{left_out}",
         ),
-        Check("largest error", ok=failure is None, detail=f"{worst:.3g} of what is allowed"),
+        Check("largest error", ok=failure is None, detail=f"{progress.worst:.3g} of what is allowed"),
     ]
     if repeat and failure is None:
         lines.append(Check("repeat is byte-identical", ok=True))

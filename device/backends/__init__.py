@@ -1,4 +1,4 @@
-"""One device a file, behind `device.port.Backend`; a device is chosen by name and never silently replaced by another."""
+"""One device a file, behind `device.port.Backend`; a device is chosen by name and never replaced by another."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from device.errors import UnknownLanguage
 from device.languages import cpp
 from device.timing import MonotonicTimer, Timer
 from device.types import Build, DeviceDescription, Limits
+from device.worker import Worker
 
 
 class CpuBackend:
@@ -24,7 +25,7 @@ class CpuBackend:
         return DeviceDescription(
             kind=self.kind,
             name=machine.cpu_name(),
-            cores=sandbox.cores(),
+            cores=machine.cores(),
             features=machine.notable_features(),
             compiler=cpp.compiler_version(sandbox.compiler()),
         )
@@ -35,11 +36,11 @@ class CpuBackend:
             raise UnknownLanguage(self.kind, language, self.languages)
         return cpp.build(source, limits, masks)
 
-    def open(self, build: Build, arena: Arena, limits: Limits, threads: int) -> sandbox.Worker:
+    def open(self, build: Build, arena: Arena, limits: Limits, threads: int) -> Worker:
         """Start a worker with the built kernel. Raises SandboxBroken."""
         if build.artefact is None:
             raise ValueError("a candidate that was not built cannot be opened")
-        return sandbox.Worker(build.artefact, arena, limits, threads)
+        return Worker(build.artefact, arena, limits, threads)
 
     def timer(self) -> Timer:
         """Return the monotonic clock."""

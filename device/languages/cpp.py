@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from device import cheats, sandbox
+from device.errors import SandboxBroken
 from device.machine import cpu_features
 from device.types import Build, Check, Limits
 
@@ -37,11 +38,13 @@ ALLOWED_FLAGS = re.compile(
 )
 _FLAG_LINE = re.compile(r"^\s*//\s*flags:\s*(.*?)\s*$")
 _FLAG_LINES = 10
-_OUT_OF_MEMORY = re.compile(r"out of memory|virtual memory exhausted|cannot allocate memory|Killed signal", re.IGNORECASE)
+_OUT_OF_MEMORY = re.compile(
+    r"out of memory|virtual memory exhausted|cannot allocate memory|Killed signal", re.IGNORECASE
+)
 
 
 def requested_flags(source: str) -> tuple[str, ...]:
-    """Flags that the first `// flags:` comment within the first ten lines asks for."""
+    """Return the flags that the first `// flags:` comment within the first ten lines asks for."""
     for line in source.splitlines()[:_FLAG_LINES]:
         if match := _FLAG_LINE.match(line):
             return tuple(match.group(1).split())
@@ -81,9 +84,9 @@ def build(source: str, limits: Limits, masks: Sequence[Path] = ()) -> Build:
         shutil.rmtree(place, ignore_errors=True)
     result = _recall(folder, command, checks, begin)
     if result is None:
-        raise sandbox.SandboxBroken("keeping a compiled kernel", f"{folder} could not be read back")
+        raise SandboxBroken("keeping a compiled kernel", f"{folder} could not be read back")
     return Build(
-        result.outcome, command, time.monotonic() - begin, result.log, False, result.artefact,  # noqa: FBT003
+        result.outcome, command, time.monotonic() - begin, result.log, False, result.artefact,
         result.artefact_sha256, result.summary, result.checks,
     )  # fmt: skip
 
@@ -124,9 +127,12 @@ def _recall(folder: Path, command: tuple[str, ...], checks: tuple[Check, ...], b
         facts = json.loads(folder.joinpath("build.json").read_text(encoding="utf-8"))
         library = folder / "kernel.so" if facts["outcome"] == "built" else None
         digest = None if library is None else hashlib.sha256(library.read_bytes()).hexdigest()
-        if digest != facts["sha256"]:
-            raise ValueError(folder)
+        whole = bool(digest == facts["sha256"])
+    except FileNotFoundError:
+        return None
     except (OSError, ValueError, KeyError):
+        whole = False
+    if not whole:
         shutil.rmtree(folder, ignore_errors=True)
         return None
     outcome, log, summary = facts["outcome"], facts["log"], ""
@@ -138,7 +144,7 @@ def _recall(folder: Path, command: tuple[str, ...], checks: tuple[Check, ...], b
             summary, log, library = refusal.detail, log or refusal.detail, None
     else:
         summary = _first_error(log)
-    return Build(outcome, command, time.monotonic() - begin, log, True, library, digest, summary, checks)  # noqa: FBT003
+    return Build(outcome, command, time.monotonic() - begin, log, True, library, digest, summary, checks)
 
 
 def _first_error(log: str) -> str:

@@ -1,0 +1,176 @@
+"""The judge's end of one kernel's process: commands out, replies in, and how it ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import select
+import shutil
+import signal
+import struct
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from device.arena import Arena
+from device.endings import Death, classify
+from device.errors import SandboxBroken
+from device.sandbox import (
+    ENDED,
+    OUTPUT_BYTES,
+    START_SECONDS,
+    STARTED,
+    Pipes,
+    measure_names,
+    read_message,
+    start_kernel,
+)
+from device.types import Called, Ended, Limits
+
+_REPLY = struct.Struct("<4q")
+_READY, _CALL = -1, 2
+"""Words of device/native/protocol.h."""
+
+
+class Worker:
+    """One process with one kernel loaded: it computes where it is told, and knows no expected value.
+
+    Nothing it says is trusted: the judge looks at the arena, at its own clock and at how the process ended.
+    """
+
+    def __init__(self, library: Path, arena: Arena, limits: Limits, threads: int) -> None:
+        self._arena, self._limits = arena, limits
+        self._folder = tempfile.mkdtemp(prefix="sagebook-")
+        os.chmod(self._folder, 0o755)  # noqa: S103, PTH101  (empty; the worker's own user must be able to enter it)
+        control_in, self._control = os.pipe()
+        self._reply, reply_out = os.pipe()
+        self._status, status_out = os.pipe()
+        self._errors, errors_out = os.pipe()
+        os.set_blocking(errors_out, False)
+        pipes = Pipes(control_in, reply_out, status_out, errors_out)
+        try:
+            self._jail = start_kernel(library, arena, limits, threads, Path(self._folder), pipes)
+        finally:
+            for fd in (control_in, reply_out, status_out, errors_out):
+                os.close(fd)
+        self._ended: Ended | None = None
+        self._ready = False
+        started = read_message(self._status, STARTED, START_SECONDS)
+        if started is None:
+            self.close()
+            raise SandboxBroken("starting the worker", self._said() or "the jail did not start")
+        self.pid, bits = started
+        self.measures = measure_names(bits)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def load(self) -> Ended | None:
+        """Wait until the kernel is loaded; return how the process ended if it ended or hung instead."""
+        got = self._await(_READY, self._limits.call_seconds)
+        self._ready = isinstance(got, tuple)
+        return None if isinstance(got, tuple) else got
+
+    def describe(self, words: Sequence[int]) -> None:
+        """Tell the worker what a slot holds (`device.arena.describe`)."""
+        self._send(words)
+
+    def call(self, slots: Sequence[int], seconds: float | None = None) -> Called | Ended:
+        """Call the kernel once for each slot, in order; return both clocks, or how the process ended."""
+        token = secrets.randbits(62)
+        begin = time.monotonic_ns()
+        self._send([_CALL, token, len(slots), *slots])
+        got = self._await(token, self._limits.call_seconds if seconds is None else seconds)
+        seen = time.monotonic_ns() - begin
+        if isinstance(got, Ended):
+            return got
+        _, code, first, last = got
+        return Called(code, last - first, seen)
+
+    def cpu_ns(self) -> int:
+        """Return the processor time that all of the worker's threads have used so far, from the kernel's own books."""
+        with contextlib.suppress(OSError):
+            return time.clock_gettime_ns((~self.pid << 3) | 2)  # the process clock, as in linux/posix-timers.h
+        return 0
+
+    def threads(self) -> int:
+        """Count the worker's threads."""
+        with contextlib.suppress(OSError):
+            return len(os.listdir(f"/proc/{self.pid}/task"))  # noqa: PTH208  (a count, not paths)
+        return 0
+
+    def close(self) -> None:
+        """End the worker and everything it started, and give back what it used."""
+        if self._jail.poll() is None:
+            self._kill()
+        self._jail.wait()
+        for fd in (self._control, self._reply, self._status, self._errors):
+            with contextlib.suppress(OSError):
+                os.close(fd)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _send(self, words: Sequence[int]) -> None:
+        with contextlib.suppress(BrokenPipeError):  # a dead worker is noticed when its answer is awaited
+            os.write(self._control, struct.pack(f"<{len(words) + 1}q", len(words), *words))
+
+    def _await(self, token: int, seconds: float) -> tuple[int, ...] | Ended:
+        if self._ended is not None:
+            return self._ended
+        poll = select.poll()
+        poll.register(self._reply, select.POLLIN)
+        poll.register(self._status, select.POLLIN)
+        events = dict(poll.poll(seconds * 1000))
+        if events.get(self._reply, 0) & select.POLLIN:
+            data = os.read(self._reply, _REPLY.size)
+            reply = _REPLY.unpack(data) if len(data) == _REPLY.size else (0, 0, 0, 0)
+            if reply[0] == token:
+                return reply
+            self._kill()
+            self._ended = Ended("refused", "the kernel's process wrote to the judge's reply pipe")
+            return self._ended
+        hung = not events
+        if hung:
+            self._kill()
+        self._ended = self._judge_death(hung=hung, seconds=seconds)
+        return self._ended
+
+    def _judge_death(self, *, hung: bool, seconds: float) -> Ended:
+        ended = read_message(self._status, ENDED, START_SECONDS)
+        if ended is None:
+            self._kill(supervisor=True)
+            if not hung:
+                raise SandboxBroken("waiting for the worker's end", self._said() or "the supervisor is gone")
+        status, rss_kib, _ = ended or (int(signal.SIGKILL), 0, 0)
+        return classify(
+            Death(
+                status=status,
+                hung_seconds=seconds if hung else None,
+                loaded=self._ready,
+                note=self._arena.note(),
+                said=self._said(),
+                peak_bytes=rss_kib * 1024,
+                memory_limit=self._limits.memory + self._arena.size,
+            )
+        )
+
+    def _said(self) -> str:
+        """Return what the worker wrote to standard error, at most a pipe's worth."""
+        os.set_blocking(self._errors, False)
+        with contextlib.suppress(BlockingIOError):
+            return os.read(self._errors, OUTPUT_BYTES).decode(errors="replace").strip()
+        return ""
+
+    def _kill(self, *, supervisor: bool = False) -> None:
+        if not supervisor and hasattr(self, "pid"):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(self.pid, signal.SIGKILL)
+                return
+        with contextlib.suppress(ProcessLookupError):
+            self._jail.kill()

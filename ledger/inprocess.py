@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import TracebackType
 
-
-import anyio
-import anyio.abc
 import httpx
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from starlette.types import ASGIApp

@@ -14,15 +14,14 @@ from ledger.domain import events as ev
 from ledger.domain import explain
 from ledger.domain.rederive import Difference, rederive
 from ledger.domain.state import State
+from ledger.domain.trail import Entry
 from ledger.service import Ledger
 
 
 def why(ledger: Ledger, library: str, name: str) -> dict[str, Any]:
     """Why an experience's rule is resident or not."""
     with ledger.reading(library) as state:
-        entries = (
-            explain.Entry(r.sequence, r.time, r.actor, r.event) for r in ledger.recorded(library, until=state.sequence)
-        )
+        entries = (Entry(r.sequence, r.time, r.actor, r.event) for r in ledger.recorded(library, until=state.sequence))
         return {"library": library, **explain.why(state, name, entries, ledger.text)}
 
 

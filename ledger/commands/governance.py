@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from ledger import views, wire
-from ledger.domain import decide, reversal
 from ledger.domain import events as ev
+from ledger.domain import govern, reversal
 from ledger.domain.rederive import had_not_been_scored
 from ledger.service import Batch, Call, Ledger
 
@@ -15,7 +15,7 @@ def supersede(ledger: Ledger, call: Call, library: str, name: str, given: wire.S
     """Put a newer experience in the place of an older one."""
 
     def command(batch: Batch) -> None:
-        batch.emit(decide.supersede_experience(batch.state, name, given.by, given.reason))
+        batch.emit(govern.supersede_experience(batch.state, name, given.by, given.reason))
 
     return ledger.execute(
         library,
@@ -29,8 +29,8 @@ def record_conflict(ledger: Ledger, call: Call, library: str, new: wire.NewConfl
     """Link two experiences that contradict each other; from here on they are never resident together."""
 
     def command(batch: Batch) -> None:
-        batch.emit(decide.record_conflict(batch.state, ev.ConflictRecorded(**new.model_dump())))
-        batch.emit(decide.reconsolidate(batch.state, "conflict", new.conflict))
+        batch.emit(govern.record_conflict(batch.state, ev.ConflictRecorded(**new.model_dump())))
+        batch.emit(govern.reconsolidate(batch.state, "conflict", new.conflict))
 
     return ledger.execute(library, call, command, lambda batch: views.conflict(batch.state.conflicts[new.conflict]))
 
@@ -42,8 +42,8 @@ def resolve_conflict(
 
     def command(batch: Batch) -> None:
         resolved = ev.ConflictResolved(conflict=name, loser=end.loser, reason=end.reason)
-        batch.emit(decide.resolve_conflict(batch.state, resolved))
-        batch.emit(decide.reconsolidate(batch.state, "conflict", name))
+        batch.emit(govern.resolve_conflict(batch.state, resolved))
+        batch.emit(govern.reconsolidate(batch.state, "conflict", name))
 
     return ledger.execute(library, call, command, lambda batch: views.conflict(batch.state.conflicts[name]))
 
@@ -64,7 +64,7 @@ def reverse(
     """Take back the credit of scored stages, or give it back: state and residents follow."""
 
     def command(batch: Batch) -> None:
-        chosen = decide.invalidate if direction == "invalidate" else decide.reinstate
+        chosen = govern.invalidate if direction == "invalidate" else govern.reinstate
         before = batch.state.sequence
         batch.emit(chosen(batch.state, given.subject, given.reason, given.by))
         invalid = frozenset(name for name, stage in batch.state.stages.items() if stage.invalid)

@@ -6,10 +6,9 @@ import difflib
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from ledger import errors
-from ledger.domain import consolidation, credit, reversal
+from ledger.domain import consolidation, credit
 from ledger.domain import events as ev
 from ledger.domain.policy import Policy
 from ledger.domain.state import Candidate, Experience, Stage, State, Task
@@ -53,7 +52,8 @@ def _open_stage(state: State, name: str) -> Stage:
     return stage
 
 
-def _live(state: State, name: str) -> Experience:
+def live(state: State, name: str) -> Experience:
+    """The experience of that id, not retired. Raises UnknownExperienceError, ExperienceRetiredError."""
     experience = experience_of(state, name)
     if experience.retired:
         raise errors.ExperienceRetiredError(name)
@@ -84,86 +84,22 @@ def record_experience(state: State, new: ev.ExperienceRecorded) -> list[ev.Event
 
 def amend_experience(state: State, change: ev.ExperienceAmended) -> list[ev.Event]:
     """Change the text of an experience."""
-    _live(state, change.experience)
+    live(state, change.experience)
     return [change]
 
 
 def retire_experience(state: State, name: str, reason: str) -> list[ev.Event]:
     """Offer an experience no more; the resident set is rebuilt without it."""
-    _live(state, name)
+    live(state, name)
     return [
         ev.ExperienceRetired(experience=name, reason=reason),
         *consolidation.consolidate(state, "retire", name, without=name),
     ]
 
 
-def supersede_experience(state: State, name: str, by: str, reason: str) -> list[ev.Event]:
-    """Put a newer experience in the place of an older one."""
-    _live(state, name)
-    _live(state, by)
-    if name == by:
-        raise errors.InvalidInputError(
-            f"experience {name!r} can not supersede itself; name the newer one", experience=name
-        )
-    return [
-        ev.ExperienceSuperseded(experience=name, by=by, reason=reason),
-        *consolidation.consolidate(state, "supersede", name, without=name),
-    ]
-
-
-def record_conflict(state: State, new: ev.ConflictRecorded) -> list[ev.Event]:
-    """Link two experiences whose rules contradict each other. The resident set follows in `reconsolidate`."""
-    _live(state, new.first)
-    _live(state, new.second)
-    if new.first == new.second:
-        raise errors.InvalidInputError(f"experience {new.first!r} can not contradict itself", experience=new.first)
-    if new.conflict in state.conflicts:
-        raise errors.ConflictExistsError(new.conflict)
-    pair = {new.first, new.second}
-    standing = next((c for c in state.conflicts.values() if c.open and {c.first, c.second} == pair), None)
-    if standing is not None:
-        raise errors.ConflictExistsError(standing.id)
-    return [new]
-
-
-def resolve_conflict(state: State, end: ev.ConflictResolved) -> list[ev.Event]:
-    """Settle a conflict. The resident set follows in `reconsolidate`."""
-    conflict = state.conflicts.get(end.conflict)
-    if conflict is None:
-        raise errors.UnknownConflictError(end.conflict)
-    if not conflict.open:
-        raise errors.ConflictSettledError(end.conflict)
-    if end.loser not in {None, conflict.first, conflict.second}:
-        raise errors.InvalidInputError(
-            f"the loser of conflict {end.conflict!r} is {conflict.first!r} or {conflict.second!r}, not {end.loser!r}"
-        )
-    return [end]
-
-
-def reconsolidate(state: State, trigger: consolidation.Trigger, subject: str) -> list[ev.Event]:
-    """Rebuild the resident set on the state as it is, after a fact that bears on it."""
-    return consolidation.consolidate(state, trigger, subject)
-
-
-def invalidate(state: State, subject: str, reason: str, by: Literal["person", "judge"]) -> list[ev.Event]:
-    """Withdraw the verdicts behind the scored stages that the subject names. The restatement follows."""
-    stages = tuple(s for s in reversal.stages_of(state, subject) if not state.stages[s].invalid)
-    if not stages:
-        raise errors.NothingToReverseError(subject, "it names no scored stage that still counts")
-    return [ev.StageInvalidated(stages=stages, subject=subject, reason=reason, by=by)]
-
-
-def reinstate(state: State, subject: str, reason: str, by: Literal["person", "judge"]) -> list[ev.Event]:
-    """Let withdrawn verdicts count again. The restatement follows."""
-    stages = tuple(s for s in reversal.stages_of(state, subject) if state.stages[s].invalid)
-    if not stages:
-        raise errors.NothingToReverseError(subject, "it names no stage that was invalidated")
-    return [ev.StageReinstated(stages=stages, subject=subject, reason=reason, by=by)]
-
-
 def distill_rule(state: State, new: ev.RuleDistilled) -> list[ev.Event]:
     """Give an experience its rule and rebuild the resident set; the ranking decides whether the rule is in it."""
-    _live(state, new.experience)
+    live(state, new.experience)
     if new.tokens <= 0:
         raise errors.RuleInvalidError(f"the rule of {new.experience!r} has {new.tokens} tokens; it needs at least one")
     return [new, *consolidation.consolidate(state, "rule", new.experience, distilled=new)]
@@ -245,7 +181,7 @@ def retrieve(state: State, found: ev.ExperiencesRetrieved) -> list[ev.Event]:
     """Record what a query was answered with, and which of it has no evidence where the task runs."""
     stage = _open_stage(state, found.stage)
     for name in found.offered:
-        if _live(state, name).resident:
+        if live(state, name).resident:
             raise errors.ResidentRetrievedError(name, found.stage)
     return [found, *_questioned(state, state.tasks[stage.task], found.offered)]
 

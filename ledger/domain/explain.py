@@ -2,93 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
-from ledger.domain import consolidation, decide
+from ledger.domain import consolidation, course, decide
 from ledger.domain import events as ev
-from ledger.domain.state import Candidate, Experience, State, frequency
+from ledger.domain.state import Experience, State, frequency
+from ledger.domain.trail import Entry, Text, Trail
+from ledger.domain.whatif import hindrance
 
 Json = dict[str, Any]
-Text = Callable[[str], str | None]
-
-_DIFF_LINES = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One event with its place, as the log has it."""
-
-    sequence: int
-    time: str
-    actor: str
-    event: ev.Event
-
-
-class _Trail:
-    """The events that bear on one experience, picked from the log in one pass."""
-
-    def __init__(self, name: str, state: State, entries: Iterable[Entry]) -> None:
-        self.recorded: Entry | None = None
-        self.amended: list[Entry] = []
-        self.rules: list[Entry] = []
-        self.retired: Entry | None = None
-        self.moves: list[Entry] = []
-        self.updates: list[Entry] = []
-        self.frequencies: list[tuple[int, str, ev.FrequencyChange]] = []
-        self.decisions: dict[str, list[Entry]] = {}
-        self.offers: dict[str, tuple[int, ev.PoolEntry | None, str]] = {}
-        self.last_table: Entry | None = None
-        self.tables: dict[int, Entry] = {}
-        self.scored: dict[str, Entry] = {}
-        self.measured: dict[tuple[str, str], Entry] = {}
-        self.proposed: dict[tuple[str, str], Entry] = {}
-        self.verified: dict[tuple[str, str], Entry] = {}
-        self.reported: dict[str, Entry] = {}
-        for entry in entries:
-            self._take(name, state, entry)
-
-    def _take(self, name: str, state: State, entry: Entry) -> None:  # noqa: C901, PLR0912 - one arm an event type
-        match entry.event:
-            case ev.ExperienceRecorded(experience=e) if e == name:
-                self.recorded = entry
-            case ev.ExperienceAmended(experience=e) if e == name:
-                self.amended.append(entry)
-            case ev.ExperienceRetired(experience=e) if e == name:
-                self.retired = entry
-            case ev.RuleDistilled(experience=e) if e == name:
-                self.rules.append(entry)
-            case ev.RuleAdmitted(experience=e) | ev.RuleEvicted(experience=e) if e == name:
-                self.moves.append(entry)
-                if self.last_table is not None:
-                    self.tables[entry.sequence] = self.last_table
-            case ev.ValueUpdated(experience=e) if e == name:
-                self.updates.append(entry)
-            case ev.FrequencyUpdated(stage=stage, changes=changes):
-                self.frequencies.extend((entry.sequence, stage, c) for c in changes if c.experience == name)
-            case ev.AdoptionDecided(stage=stage, experience=e) if e == name:
-                self.decisions.setdefault(stage, []).append(entry)
-            case ev.ExperiencesRetrieved(stage=stage, offered=offered, pool=pool, query=query) if name in offered:
-                at = next((p for p in pool if p.experience == name), None)
-                self.offers.setdefault(stage, (entry.sequence, at, query))
-            case ev.Consolidated():
-                self.last_table = entry
-            case ev.StageScored(stage=stage):
-                self.scored[stage] = entry
-            case ev.OutcomeReported(stage=stage):
-                self.reported[stage] = entry
-            case ev.CandidateProposed(stage=stage, candidate=c):
-                self.proposed[state.stages[stage].task, c] = entry
-            case ev.CandidateVerified(stage=stage, candidate=c):
-                self.verified[state.stages[stage].task, c] = entry
-            case ev.CandidateMeasured(stage=stage, candidate=c):
-                self.measured[state.stages[stage].task, c] = entry
-            case _:
-                pass
 
 
 def why(state: State, name: str, entries: Iterable[Entry], text: Text) -> Json:
@@ -97,7 +22,7 @@ def why(state: State, name: str, entries: Iterable[Entry], text: Text) -> Json:
     Raises UnknownExperienceError.
     """
     experience = decide.experience_of(state, name)
-    trail = _Trail(name, state, entries)
+    trail = Trail(name, state, entries)
     gate = _gate(state, experience)
     table = _table(state, experience, trail)
     return {
@@ -109,8 +34,9 @@ def why(state: State, name: str, entries: Iterable[Entry], text: Text) -> Json:
         "gate": gate,
         "consolidation": table,
         "rule": _rule(experience, trail, text),
+        "what_would_it_take": None if experience.resident else msgspec.to_builtins(hindrance(state, experience)),
         "moves": [_move(entry) for entry in trail.moves],
-        "value": [_update(state, trail, entry, text) for entry in trail.updates],
+        "value": [course.update(state, trail, entry, text) for entry in trail.updates],
         "frequency": {
             "now": frequency(experience, state.eligible(experience.stages)),
             "rule": _frequency_rule(state, experience),
@@ -126,6 +52,22 @@ def why(state: State, name: str, entries: Iterable[Entry], text: Text) -> Json:
                 for sequence, stage, change in trail.frequencies
             ],
         },
+        "restated": [
+            {
+                "sequence": entry.sequence,
+                "value": told.value,
+                "retrievals": told.n,
+                "adoptions": told.adoptions,
+                "operators": list(told.operators),
+            }
+            for entry, told in trail.restated
+        ],
+        "environments": {
+            "evidence": [list(e) for e in sorted(experience.environments)],
+            "needs_revalidation": [list(e) for e in sorted(experience.questioned) if experience.needs_revalidation(e)],
+            "events": [course.plain(entry) for entry in trail.revalidations],
+        },
+        "conflicts": [course.plain(entry) for entry in trail.conflicts],
         "origin": _origin(experience, trail, text),
     }
 
@@ -143,7 +85,7 @@ def _gate(state: State, experience: Experience) -> Json:
     }
 
 
-def _answer(state: State, experience: Experience, trail: _Trail, gate: Json, table: Json | None) -> str:
+def _answer(state: State, experience: Experience, trail: Trail, gate: Json, table: Json | None) -> str:
     if experience.resident and table is not None:
         admitted = trail.moves[-1]
         return (
@@ -155,15 +97,10 @@ def _answer(state: State, experience: Experience, trail: _Trail, gate: Json, tab
     return f"{experience.id} is not resident: " + "; ".join(_hindrances(state, experience, trail, table)) + "."
 
 
-def _hindrances(state: State, experience: Experience, trail: _Trail, table: Json | None) -> list[str]:
+def _hindrances(state: State, experience: Experience, trail: Trail, table: Json | None) -> list[str]:
     policy = state.policy
     if experience.retired:
-        reason = (
-            trail.retired.event.reason
-            if trail.retired and isinstance(trail.retired.event, ev.ExperienceRetired)
-            else ""
-        )
-        return [f"it was retired ({reason})"]
+        return [_retirement(trail)]
     if policy.consolidation == "none":
         return ["the policy keeps no residents"]
     found = []
@@ -187,7 +124,16 @@ def _hindrances(state: State, experience: Experience, trail: _Trail, table: Json
     return found or ["the next consolidation decides"]
 
 
-def _table(state: State, experience: Experience, trail: _Trail) -> Json | None:
+def _retirement(trail: Trail) -> str:
+    event = trail.retired.event if trail.retired else None
+    if isinstance(event, ev.ExperienceSuperseded):
+        return f"it was superseded by {event.by} ({event.reason})"
+    if isinstance(event, ev.ExperienceRetired):
+        return f"it was retired ({event.reason})"
+    return "it is retired"
+
+
+def _table(state: State, experience: Experience, trail: Trail) -> Json | None:
     """The newest consolidation, seen from this experience's line."""
     entry = trail.last_table
     if entry is None or not isinstance(entry.event, ev.Consolidated):
@@ -227,7 +173,7 @@ def _neighbour(line: ev.Ranked) -> Json:
     return {"experience": line.experience, "priority": line.priority, "tokens": line.tokens, "fits": line.resident}
 
 
-def _rule(experience: Experience, trail: _Trail, text: Text) -> Json | None:
+def _rule(experience: Experience, trail: Trail, text: Text) -> Json | None:
     if not trail.rules or experience.rule is None:
         return None
     entry = trail.rules[-1]
@@ -251,148 +197,6 @@ def _move(entry: Entry) -> Json:
     return facts
 
 
-def _update(state: State, trail: _Trail, entry: Entry, text: Text) -> Json:
-    update = entry.event
-    if not isinstance(update, ev.ValueUpdated):
-        raise TypeError(update)
-    stage = state.stages[update.stage]
-    task = state.tasks[stage.task]
-    scored = trail.scored[update.stage]
-    result = scored.event
-    if not isinstance(result, ev.StageScored):
-        raise TypeError(result)
-    offer = trail.offers.get(update.stage)
-    return {
-        "sequence": entry.sequence,
-        "time": entry.time,
-        "stage": update.stage,
-        "kind": stage.kind,
-        "task": task.id,
-        "operator": stage.operator,
-        "agent": scored.actor,
-        "model": task.model,
-        "score": result.score,
-        "scored_at": scored.sequence,
-        "adopted_in_stage": len(result.adopted),
-        "adopted": update.adopted,
-        "feedback": update.feedback,
-        "alpha": update.alpha,
-        "n": update.n,
-        "old": update.old,
-        "new": update.new,
-        "offered": None
-        if offer is None
-        else {
-            "sequence": offer[0],
-            "query": offer[2],
-            "relevance": offer[1].relevance if offer[1] else None,
-            "score": offer[1].score if offer[1] else None,
-        },
-        "decisions": [_decision(state, trail, task.id, d, text) for d in trail.decisions.get(update.stage, [])],
-        "evidence": _evidence(trail, task.id, result, text=text, candidates=task.candidates),
-    }
-
-
-def _decision(state: State, trail: _Trail, task: str, entry: Entry, text: Text) -> Json:
-    event = entry.event
-    if not isinstance(event, ev.AdoptionDecided):
-        raise TypeError(event)
-    facts: Json = {
-        "sequence": entry.sequence,
-        "adopted": event.adopted,
-        "reason": event.reason,
-        "candidate": event.candidate,
-    }
-    if event.adopted and event.candidate is not None:
-        facts["change"] = _change(trail, task, state.tasks[task].candidates, event.candidate, text)
-    return facts
-
-
-def _change(trail: _Trail, task: str, candidates: dict[str, Candidate], name: str, text: Text) -> Json | None:
-    """The code difference that a candidate brought, against the one that it was derived from."""
-    candidate = candidates.get(name)
-    if candidate is None:
-        return None
-    parent = candidates.get(candidate.parent) if candidate.parent else None
-    after = text(candidate.source)
-    before = text(parent.source) if parent else ""
-    diff = None
-    if after is not None and before is not None:
-        lines = list(
-            difflib.unified_diff(
-                before.splitlines(),
-                after.splitlines(),
-                parent.id if parent else "nothing",
-                candidate.id,
-                lineterm="",
-                n=1,
-            )
-        )
-        diff = "\n".join(
-            lines[:_DIFF_LINES] + ([f"… {len(lines) - _DIFF_LINES} more lines"] if len(lines) > _DIFF_LINES else [])
-        )
-    proposed = trail.proposed.get((task, name))
-    return {
-        "sequence": proposed.sequence if proposed else None,
-        "candidate": candidate.id,
-        "round": candidate.round,
-        "parent": candidate.parent,
-        "change": candidate.change,
-        "hypothesis": candidate.hypothesis,
-        "outcome": candidate.outcome,
-        "latency_ms": candidate.latency_ms,
-        "source": candidate.source,
-        "parent_source": parent.source if parent else None,
-        "diff": diff,
-    }
-
-
-def _evidence(
-    trail: _Trail, task: str, scored: ev.StageScored, *, text: Text, candidates: dict[str, Candidate]
-) -> Json:
-    """What a score was read from: the judge's measurements, or the word that was given."""
-    told = trail.reported.get(scored.stage)
-    if told is not None:
-        return {
-            "basis": "reported",
-            "sequence": told.sequence,
-            "outcome": msgspec.to_builtins(told.event),
-            "note": "a hand-made verdict: no judge's report stands behind it",
-        }
-    facts: Json = {"basis": "judged", "first_ms": scored.first_ms, "best_ms": scored.best_ms}
-    for role, name in (("first", scored.first), ("best", scored.best)):
-        facts[role] = None if name is None else _measurement(trail, task, name)
-    if scored.best is not None:
-        facts["change"] = _change(trail, task, candidates, scored.best, text)
-    return facts
-
-
-def _measurement(trail: _Trail, task: str, name: str) -> Json:
-    verified = trail.verified.get((task, name))
-    measured = trail.measured.get((task, name))
-    facts: Json = {"candidate": name}
-    if verified is not None and isinstance(verified.event, ev.CandidateVerified):
-        v = verified.event
-        facts |= {
-            "verified_at": verified.sequence,
-            "outcome": v.outcome,
-            "mode": v.mode,
-            "rule": v.rule,
-            "judge": v.judge,
-            "report": v.report,
-        }
-    if measured is not None and isinstance(measured.event, ev.CandidateMeasured):
-        m = measured.event
-        facts |= {
-            "measured_at": measured.sequence,
-            "latency_ms": m.latency_ms,
-            "noise_ms": m.noise_ms,
-            "reference_ms": m.reference_ms,
-            "device": m.device,
-        }
-    return facts
-
-
 def _frequency_rule(state: State, experience: Experience) -> str:
     if experience.frozen is not None:
         return "retired: it stands still"
@@ -402,7 +206,7 @@ def _frequency_rule(state: State, experience: Experience) -> str:
     return f"offered in {experience.n} of {since} eligible stages since it was recorded"
 
 
-def _origin(experience: Experience, trail: _Trail, text: Text) -> Json:
+def _origin(experience: Experience, trail: Trail, text: Text) -> Json:
     entry = trail.recorded
     return {
         "sequence": experience.recorded,

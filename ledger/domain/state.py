@@ -13,7 +13,6 @@ from typing import Any
 from ledger.domain import events as ev
 from ledger.domain.policy import SAGE, Policy
 
-
 Environment = tuple[str, str]
 """Chip and toolkit; empty where a task did not say."""
 

@@ -36,11 +36,14 @@ _tfc: Final[Callable[..., NDArray[np.float64]]] = _select_tfc_scorer("lucene")
 class _Postings:
     """Texts that hold one token: slots in rising order, and how often each holds it."""
 
-    __slots__ = ("counts", "slots")
+    __slots__ = ("counts", "scores", "slots", "state")
 
     def __init__(self) -> None:
         self.slots = array("q")
         self.counts = array("d")
+        self.state = -1
+        """The state of the index that `scores` were computed for."""
+        self.scores: NDArray[np.float64] = np.empty(0)
 
 
 class LexicalIndex:
@@ -56,6 +59,8 @@ class LexicalIndex:
         self._tokens: list[tuple[str, ...]] = []
         self._lengths = array("d")
         self._total = 0
+        self._state = 0
+        """Grows with each change: any of them moves the scores of all texts."""
 
     def __len__(self) -> int:
         return len(self._slot_of)
@@ -119,6 +124,7 @@ class LexicalIndex:
             postings.slots.append(slot)
             postings.counts.append(count)
         length = counts.total()
+        self._state += 1
         self._slot_of[item] = slot
         self._ids.append(item)
         self._tokens.append(tuple(counts))
@@ -129,6 +135,7 @@ class LexicalIndex:
         slot = self._slot_of.pop(item, None)
         if slot is None:
             raise UnknownExperienceError(item)
+        self._state += 1
         for token in self._tokens[slot]:
             postings = self._postings[token]
             index = bisect_left(postings.slots, slot)
@@ -153,20 +160,25 @@ class LexicalIndex:
 
     def _relevance(self, asked: Counter[str]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Slots that share a token with the query, and their BM25 scores."""
-        size = len(self._slot_of)
         scores = np.zeros(len(self._ids))
-        lengths = np.frombuffer(self._lengths)
-        mean = self._total / size if size else 0.0
         # In a fixed order: a sum of floats depends on it.
         for token in sorted(asked):
             postings = self._postings.get(token)
             if postings is None:
                 continue
             slots = np.frombuffer(postings.slots, dtype=np.int64)
-            weights = _tfc(np.frombuffer(postings.counts), lengths[slots], mean, K1, B)
-            scores[slots] += weights * (_idf(len(slots), size) * asked[token])
+            if postings.state != self._state:
+                self._score(postings, slots)
+            scores[slots] += postings.scores if asked[token] == 1 else postings.scores * asked[token]
         slots = np.flatnonzero(scores)
         return slots, scores[slots]
+
+    def _score(self, postings: _Postings, slots: NDArray[np.int64]) -> None:
+        size = len(self._slot_of)
+        lengths = np.frombuffer(self._lengths)[slots]
+        weights = _tfc(np.frombuffer(postings.counts), lengths, self._total / size, K1, B)
+        postings.scores = weights * _idf(len(slots), size)
+        postings.state = self._state
 
 
 def _predicate(allow: Callable[[str], bool] | Container[str] | None) -> Callable[[str], bool]:

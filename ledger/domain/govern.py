@@ -1,0 +1,74 @@
+"""Commands of the people who look after a library: supersession, conflicts, reversals."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ledger import errors
+from ledger.domain import consolidation, decide, reversal
+from ledger.domain import events as ev
+from ledger.domain.state import State
+
+
+def supersede_experience(state: State, name: str, by: str, reason: str) -> list[ev.Event]:
+    """Put a newer experience in the place of an older one."""
+    decide.live(state, name)
+    decide.live(state, by)
+    if name == by:
+        raise errors.InvalidInputError(
+            f"experience {name!r} can not supersede itself; name the newer one", experience=name
+        )
+    return [
+        ev.ExperienceSuperseded(experience=name, by=by, reason=reason),
+        *consolidation.consolidate(state, "supersede", name, without=name),
+    ]
+
+
+def record_conflict(state: State, new: ev.ConflictRecorded) -> list[ev.Event]:
+    """Link two experiences whose rules contradict each other. The resident set follows in `reconsolidate`."""
+    decide.live(state, new.first)
+    decide.live(state, new.second)
+    if new.first == new.second:
+        raise errors.InvalidInputError(f"experience {new.first!r} can not contradict itself", experience=new.first)
+    if new.conflict in state.conflicts:
+        raise errors.ConflictExistsError(new.conflict)
+    pair = {new.first, new.second}
+    standing = next((c for c in state.conflicts.values() if c.open and {c.first, c.second} == pair), None)
+    if standing is not None:
+        raise errors.ConflictExistsError(standing.id)
+    return [new]
+
+
+def resolve_conflict(state: State, end: ev.ConflictResolved) -> list[ev.Event]:
+    """Settle a conflict. The resident set follows in `reconsolidate`."""
+    conflict = state.conflicts.get(end.conflict)
+    if conflict is None:
+        raise errors.UnknownConflictError(end.conflict)
+    if not conflict.open:
+        raise errors.ConflictSettledError(end.conflict)
+    if end.loser not in {None, conflict.first, conflict.second}:
+        raise errors.InvalidInputError(
+            f"the loser of conflict {end.conflict!r} is {conflict.first!r} or {conflict.second!r}, not {end.loser!r}"
+        )
+    return [end]
+
+
+def reconsolidate(state: State, trigger: consolidation.Trigger, subject: str) -> list[ev.Event]:
+    """Rebuild the resident set on the state as it is, after a fact that bears on it."""
+    return consolidation.consolidate(state, trigger, subject)
+
+
+def invalidate(state: State, subject: str, reason: str, by: Literal["person", "judge"]) -> list[ev.Event]:
+    """Withdraw the verdicts behind the scored stages that the subject names. The restatement follows."""
+    stages = tuple(s for s in reversal.stages_of(state, subject) if not state.stages[s].invalid)
+    if not stages:
+        raise errors.NothingToReverseError(subject, "it names no scored stage that still counts")
+    return [ev.StageInvalidated(stages=stages, subject=subject, reason=reason, by=by)]
+
+
+def reinstate(state: State, subject: str, reason: str, by: Literal["person", "judge"]) -> list[ev.Event]:
+    """Let withdrawn verdicts count again. The restatement follows."""
+    stages = tuple(s for s in reversal.stages_of(state, subject) if state.stages[s].invalid)
+    if not stages:
+        raise errors.NothingToReverseError(subject, "it names no stage that was invalidated")
+    return [ev.StageReinstated(stages=stages, subject=subject, reason=reason, by=by)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -55,12 +56,13 @@ def _tokens(text: str) -> Iterator[str]:
             yield from _identifier(match["word"])
 
 
-def _identifier(word: str) -> Iterator[str]:
+@functools.lru_cache(maxsize=2**16)
+def _identifier(word: str) -> tuple[str, ...]:
     whole = word.strip("_").lower()
     if not whole:
-        return
-    yield whole
+        return ()
     parts = [part.lower() for part in _PART.findall(word)]
-    if len(parts) > 1:
-        # The digits of `float32` or `v2` say nothing by themselves.
-        yield from (part for part in parts if not part.isdigit())
+    if len(parts) == 1:
+        return (whole,)
+    # The digits of `float32` or `v2` say nothing by themselves.
+    return (whole, *(part for part in parts if not part.isdigit()))

@@ -1,0 +1,102 @@
+"""Lexical search at growing numbers of texts, beside bm25s's own index over the same tokens in the same run.
+
+A text is a title and about 60 words drawn from a Zipf-like vocabulary of 5,000 with identifiers among them; a query has
+three or 12 of these words. `search` asks for the 30 best. `add` is one new text and the search that must find it; bm25s
+has to build its index again for that.
+
+    python benchmarks/retrieval.py [texts ...]
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+import bm25s
+
+from ledger.retrieval.lexical import LexicalIndex
+from ledger.retrieval.tokenize import tokens
+
+SIZES = (100, 1_000, 10_000)
+QUERIES = 300
+_SYLLABLES = [first + second for first in "bdfgklmnprst" for second in ("a", "el", "in", "o", "ur", "y")]
+
+
+def vocabulary(rng: random.Random) -> list[str]:
+    """5,000 words, every tenth an identifier."""
+    words = set()
+    while len(words) < 5_000:
+        parts = [rng.choice(_SYLLABLES) for _ in range(rng.randint(2, 4))]
+        words.add("".join(map(str.title, parts)) if len(words) % 10 == 0 else "".join(parts))
+    found = sorted(words)
+    rng.shuffle(found)
+    return found
+
+
+def milliseconds(step: Callable[[], object]) -> float:
+    """How long one call takes."""
+    start = time.perf_counter()
+    step()
+    return (time.perf_counter() - start) * 1e3
+
+
+def percentiles(samples: list[float]) -> tuple[float, float]:
+    """Median and 99th percentile."""
+    return statistics.median(samples), statistics.quantiles(samples, n=100)[98]
+
+
+def measure(size: int) -> str:
+    """One line of the table."""
+    rng = random.Random(size)
+    words = vocabulary(rng)
+    weights = [1 / (rank + 10) for rank in range(len(words))]
+
+    def text(count: int) -> str:
+        return " ".join(rng.choices(words, weights, k=count))
+
+    texts = [(f"e{n:06}", text(5), text(60)) for n in range(size)]
+    index = LexicalIndex()
+    build = milliseconds(lambda: [index.add(*item) for item in texts])
+    bags = [tokens(title) * 3 + tokens(body) for _, title, body in texts]
+    reference = bm25s.BM25(method="lucene")
+    rebuild = milliseconds(lambda: reference.index(bags, show_progress=False))
+
+    ours: dict[int, list[float]] = {3: [], 12: []}
+    theirs: dict[int, list[float]] = {3: [], 12: []}
+    for _ in range(QUERIES):
+        for count, samples in ours.items():
+            query = text(count)
+            samples.append(milliseconds(lambda query=query: index.search(query, 30)))
+            k = min(30, size)
+            theirs[count].append(
+                milliseconds(lambda query=query, k=k: reference.retrieve([tokens(query)], k=k, show_progress=False))
+            )
+
+    def add_and_find(number: int) -> None:
+        index.add(f"new{number}", "unheard" + str(number), text(60))
+        found = index.search("unheard" + str(number), 30)
+        if found[0][0] != f"new{number}":
+            raise AssertionError(found)
+
+    added = [milliseconds(lambda number=number: add_and_find(number)) for number in range(100)]
+    (short, short_99), (long, long_99) = percentiles(ours[3]), percentiles(ours[12])
+    return (
+        f"{size:>7,} {build:>9,.0f} {short:>7.3f} /{short_99:>7.3f} {long:>8.3f} /{long_99:>7.3f} "
+        f"{long / statistics.median(theirs[12]):>9.2f} {statistics.median(added):>9.3f} {rebuild:>14,.0f}"
+    )
+
+
+def main() -> None:
+    """Print one table."""
+    sizes = [int(item) for item in sys.argv[1:]] or SIZES
+    print("milliseconds; p50 / p99 of", QUERIES, "queries; `ratio` is our p50 over that of bm25s (12 words)")
+    print("  texts     build     search, 3 words   search, 12 words     ratio  add+find  bm25s rebuild")
+    for size in sizes:
+        print(measure(size))
+
+
+if __name__ == "__main__":
+    main()

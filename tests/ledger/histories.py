@@ -1,0 +1,325 @@
+"""A library played through the domain's commands, by hand or at random.
+
+`Play` is for given/when/then: each method is one command, and `events` is the log that it makes. `histories()` draws
+whole logs: every command that the domain takes, in any order that it allows, with several stages open at once.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+
+from hypothesis import strategies as st
+
+from ledger.domain import decide
+from ledger.domain import events as ev
+from ledger.domain.policy import SAGE, Policy
+from ledger.domain.state import State, evolve, initial
+
+BOTH: tuple[ev.StageKind, ...] = ("correctness", "optimization")
+JUDGE = "judge"
+
+
+class Play:
+    """One library, in the state that its events come to."""
+
+    def __init__(self, policy: Policy = SAGE) -> None:
+        self.state: State = initial()
+        self.events: list[ev.Event] = []
+        self.take(decide.create_library(policy, "test", ""))
+
+    def take(self, events: Sequence[ev.Event]) -> Sequence[ev.Event]:
+        """Apply what a command decided."""
+        for event in events:
+            evolve(self.state, event)
+        self.events.extend(events)
+        return events
+
+    # --- experiences -----------------------------------------------------------------------------------------------
+
+    def record(self, *names: str, stages: Sequence[ev.StageKind] = BOTH) -> None:
+        for name in names:
+            new = ev.ExperienceRecorded(
+                experience=name, title=name, body="0" * 64, stages=tuple(stages), source=ev.Source(kind="person")
+            )
+            self.take(decide.record_experience(self.state, new))
+
+    def rule(self, name: str, tokens: int) -> Sequence[ev.Event]:
+        rule = ev.RuleDistilled(experience=name, text="1" * 64, tokens=tokens, tokenizer="declared")
+        return self.take(decide.distill_rule(self.state, rule))
+
+    def retire(self, name: str) -> Sequence[ev.Event]:
+        return self.take(decide.retire_experience(self.state, name, "stale"))
+
+    # --- stages ----------------------------------------------------------------------------------------------------
+
+    def task(self, name: str, operator: str, budget: int = 30) -> None:
+        self.take(
+            decide.start_task(
+                self.state, ev.TaskStarted(task=name, operator=operator, level=1, model="m", budget=budget)
+            )
+        )
+
+    def open(self, stage: str, task: str, kind: ev.StageKind = "correctness", basis: ev.Basis = "reported") -> None:
+        operator = self.state.tasks[task].operator
+        self.take(
+            decide.open_stage(
+                self.state, ev.StageStarted(stage=stage, task=task, kind=kind, operator=operator, basis=basis)
+            )
+        )
+
+    def retrieve(self, stage: str, *names: str) -> None:
+        self.take(decide.retrieve(self.state, ev.ExperiencesRetrieved(stage=stage, query="q", pool=(), offered=names)))
+
+    def decide(self, stage: str, decisions: Mapping[str, bool]) -> None:
+        self.take(
+            decide.decide_adoptions(
+                self.state,
+                stage,
+                [
+                    ev.AdoptionDecided(stage=stage, experience=name, adopted=adopted, reason="because")
+                    for name, adopted in decisions.items()
+                ],
+            )
+        )
+
+    def propose(self, stage: str, candidate: str, parent: str | None = None) -> None:
+        new = decide.NewCandidate(stage, candidate, "2" * 64, "cpp", "change", "hypothesis", parent)
+        self.take(decide.propose_candidate(self.state, new))
+
+    def judge(
+        self, stage: str, candidate: str, outcome: str = "correct", ms: float | None = None, noise: float = 0.0
+    ) -> None:
+        """Propose a candidate and hand in what the judge found."""
+        self.propose(stage, candidate)
+        blob = f"{stage}/{candidate}"
+        facts: list[ev.Event] = [
+            ev.CandidateCompiled(
+                stage=stage, candidate=candidate, ok=outcome != "compile_error", seconds=1.0, report=blob, judge=JUDGE
+            )
+        ]
+        if outcome != "compile_error":
+            facts.append(
+                ev.CandidateVerified(
+                    stage=stage, candidate=candidate, ok=outcome == "correct", outcome=outcome, summary="", report=blob,
+                    judge=JUDGE, mode="hardened", rule="hardened",
+                )
+            )  # fmt: skip
+        if ms is not None:
+            facts.append(
+                ev.CandidateMeasured(
+                    stage=stage, candidate=candidate, latency_ms=ms, reference_ms=1.0, noise_ms=noise, device="cpu",
+                    report=blob, judge=JUDGE,
+                )
+            )  # fmt: skip
+        self.take(decide.hand_in_report(self.state, stage, candidate, facts))
+
+    def tell(
+        self, stage: str, correct: bool | None = None, first: float | None = None, best: float | None = None
+    ) -> None:
+        told = ev.OutcomeReported(stage=stage, correct=correct, first_ms=first, best_ms=best)
+        self.take(decide.report_outcome(self.state, told))
+
+    def score(self, stage: str) -> ev.StageScored:
+        scored = self.take(decide.score_stage(self.state, stage))[0]
+        assert isinstance(scored, ev.StageScored)
+        return scored
+
+    def played(
+        self,
+        stage: str,
+        operator: str,
+        adopted: Sequence[str] = (),
+        rejected: Sequence[str] = (),
+        *,
+        correct: bool = True,
+        best: float | None = None,
+    ) -> ev.StageScored:
+        """A whole reported stage of a task of its own: correctness, or with `best` an optimization from 1 ms."""
+        self.task(f"task-{stage}", operator)
+        self.open(stage, f"task-{stage}", "correctness" if best is None else "optimization")
+        cold = [name for name in (*adopted, *rejected) if not self.state.experiences[name].resident]
+        if cold:
+            self.retrieve(stage, *cold)
+        self.decide(stage, dict.fromkeys(adopted, True) | dict.fromkeys(rejected, False))
+        self.tell(stage, *((correct,) if best is None else (None, 1.0, best)))
+        return self.score(stage)
+
+    def value(self, name: str) -> float:
+        return self.state.experiences[name].value
+
+
+# --- at random -----------------------------------------------------------------------------------------------------
+
+OPERATORS = ("softmax", "matmul", "gelu", "argmax")
+MOVES = (
+    "record",
+    "open",
+    "offer",
+    "decide",
+    "judge",
+    "score",
+    "score",
+    "abandon",
+    "rule",
+    "retire",
+    "play",
+    "play",
+    "play",
+)
+
+
+class _Random:
+    """Each move draws what it needs from a generator of its own, so that dropping one move leaves the others alike."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.play = Play(policy)
+        self.made = 0
+
+    def name(self, prefix: str) -> str:
+        self.made += 1
+        return f"{prefix}{self.made}"
+
+    def do(self, move: str, dice: random.Random) -> None:
+        getattr(self, f"_{move}")(dice)
+
+    def _one(self, dice: random.Random, names: Sequence[str]) -> str | None:
+        return dice.choice(list(names)) if names else None
+
+    def _open_stages(self) -> list[str]:
+        return [s.id for s in self.play.state.stages.values() if s.status == "open"]
+
+    def _cold(self, kind: ev.StageKind) -> list[str]:
+        return [
+            e.id for e in self.play.state.experiences.values() if kind in e.stages and not e.resident and not e.retired
+        ]
+
+    def _record(self, dice: random.Random) -> None:
+        if not self.play.state.policy.open_to_experiences and self.play.state.tasks:
+            return
+        # Ids that neither count up nor sort as they were recorded.
+        self.play.record(
+            f"{dice.choice('zyxab')}{self.name('e')}", stages=dice.choice((BOTH, BOTH, BOTH[:1], BOTH[1:]))
+        )
+
+    def _open(self, dice: random.Random) -> None:
+        if len(self._open_stages()) >= 3:
+            return
+        play = self.play
+        task = self.name("t")
+        play.task(task, dice.choice(OPERATORS))
+        if dice.random() < 0.5:
+            play.open(self.name("s"), task, dice.choice(BOTH), "reported")
+            return
+        stage = self.name("s")
+        play.open(stage, task, "correctness", "judged")
+        if dice.random() < 0.6:
+            play.judge(stage, self.name("c"), "correct", dice.uniform(0.5, 2.0), dice.choice((0.0, 0.1)))
+            self._close(stage, dice)
+            play.open(self.name("s"), task, "optimization", "judged")
+
+    def _offer(self, dice: random.Random) -> None:
+        stage = self._one(dice, self._open_stages())
+        if stage is None:
+            return
+        cold = self._cold(self.play.state.stages[stage].kind)
+        self.play.retrieve(stage, *dice.sample(cold, min(len(cold), dice.randrange(5))))
+
+    def _decide(self, dice: random.Random) -> None:
+        stage = self._one(dice, self._open_stages())
+        if stage is None:
+            return
+        item = self.play.state.stages[stage]
+        for name in (*item.retrieved, *item.rules):
+            if dice.random() < 0.6:
+                self.play.decide(stage, {name: dice.random() < 0.6})
+
+    def _judge(self, dice: random.Random) -> None:
+        stage = self._one(dice, [s for s in self._open_stages() if self.play.state.stages[s].basis == "judged"])
+        if stage is None:
+            return
+        outcome = dice.choice(("correct", "correct", "wrong", "compile_error", "crash", "hang"))
+        ms = dice.uniform(0.1, 2.0) if outcome == "correct" and dice.random() < 0.9 else None
+        self.play.judge(stage, self.name("c"), outcome, ms, dice.choice((0.0, 0.05, 0.5)))
+
+    def _close(self, stage: str, dice: random.Random) -> None:
+        play = self.play
+        item = play.state.stages[stage]
+        for name in item.undecided:
+            play.decide(stage, {name: dice.random() < 0.6})
+        if item.basis == "reported":
+            first = dice.uniform(0.5, 2.0)
+            if item.kind == "correctness":
+                play.tell(stage, correct=dice.random() < 0.8)
+            else:
+                play.tell(stage, None, first, dice.choice((None, first * dice.uniform(0.1, 1.2))))
+        elif not any(play.state.tasks[item.task].candidates[c].outcome for c in item.candidates):
+            play.judge(stage, self.name("c"), "wrong")
+        play.score(stage)
+
+    def _score(self, dice: random.Random) -> None:
+        stage = self._one(dice, self._open_stages())
+        if stage is not None:
+            self._close(stage, dice)
+
+    def _abandon(self, dice: random.Random) -> None:
+        stage = self._one(dice, self._open_stages())
+        if stage is not None and dice.random() < 0.3:
+            self.play.take(decide.abandon_stage(self.play.state, stage, "cancelled"))
+
+    def _rule(self, dice: random.Random) -> None:
+        name = self._one(dice, [e.id for e in self.play.state.experiences.values() if not e.retired])
+        if name is not None:
+            self.play.rule(name, dice.choice((20, 100, 100, 400, 900)))
+
+    def _retire(self, dice: random.Random) -> None:
+        name = self._one(dice, [e.id for e in self.play.state.experiences.values() if not e.retired])
+        if name is not None and dice.random() < 0.2:
+            self.play.retire(name)
+
+    def _play(self, dice: random.Random) -> None:
+        """A stage from start to end, most of what it offers adopted: what lifts experiences over the gate."""
+        play = self.play
+        task, stage = self.name("t"), self.name("s")
+        play.task(task, dice.choice(OPERATORS))
+        kind: ev.StageKind = dice.choice(BOTH)
+        play.open(stage, task, kind)
+        cold = self._cold(kind)
+        play.retrieve(stage, *dice.sample(cold, min(len(cold), dice.randrange(1, 4))))
+        item = play.state.stages[stage]
+        for name in item.rules:
+            if dice.random() < 0.5:
+                play.decide(stage, {name: dice.random() < 0.8})
+        play.decide(stage, {name: dice.random() < 0.8 for name in item.retrieved})
+        self._close(stage, dice)
+
+
+def policies() -> st.SearchStrategy[Policy]:
+    """Policies with gates and budgets small enough that residents come and go within a short history."""
+    return st.builds(
+        Policy,
+        failure_score=st.sampled_from((-0.1, -0.2, 0.0)),
+        non_adoption_feedback=st.sampled_from((-0.2, -0.05)),
+        value_bounds=st.sampled_from(((-0.1, 1.0), (-0.2, 1.0), (0.0, 0.3))),
+        alpha_min=st.sampled_from((0.05, 0.5)),
+        min_adoptions=st.sampled_from((0, 1, 2, 3)),
+        min_operators=st.sampled_from((1, 2, 3)),
+        budget_tokens=st.sampled_from((0, 100, 500, 1000, 10_000)),
+        beta=st.sampled_from((0.1, 0.5)),
+        credit=st.sampled_from(("adopted_split", "adopted_split", "uniform", "none")),
+        consolidation=st.sampled_from(("utility", "utility", "utility", "random", "none")),
+        holdout_rate=st.sampled_from((0.0, 0.0, 0.5)),
+    )
+
+
+@st.composite
+def histories(draw: st.DrawFn, policy: st.SearchStrategy[Policy] | None = None, size: int = 50) -> Play:
+    """A library with a random past; a few experiences are there from the start."""
+    game = _Random(draw(policies() if policy is None else policy))
+    game.play.record("b", "a", "d", "c")
+    for name, tokens in (("d", 100), ("a", 400), ("b", 100)):
+        game.play.rule(name, tokens)
+    moves = st.tuples(st.sampled_from(MOVES), st.integers(0, 2**20))
+    for move, seed in draw(st.lists(moves, min_size=size // 2, max_size=size)):
+        game.do(move, random.Random(seed))
+    return game.play

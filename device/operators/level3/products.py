@@ -31,7 +31,7 @@ def hidden_products(rng: Generator, more: Callable[[int], tuple[TensorSpec, ...]
     m, k, n = prime(rng, 17, 100), prime(rng, 17, 200), prime(rng, 17, 100)
     sizes: dict[str, tuple[int, int, int]] = {
         "single": (1, 1, 1),
-        "dot": (1, odd(rng, 900, 4000), 1),
+        "few-elements": (3, odd(rng, 900, 4000), 5),
         "row": (1, k, odd(rng, 100, 500)),
         "column": (odd(rng, 100, 500), k, 1),
         "outer": (m, 1, n),

@@ -200,6 +200,11 @@ def test_gelu_and_its_mirror_image_differ_by_x() -> None:
     np.testing.assert_allclose(run("gelu", x) - run("gelu", -x), x, atol=1e-14)
 
 
+def test_gelu_keeps_the_digits_of_its_far_tail() -> None:
+    """Phi(-10) = 7.61985302416053e-24 by the tables, where 1 + erf has rounded to zero."""
+    assert run("gelu", [-10.0])[0] == pytest.approx(-7.61985302416053e-23, rel=1e-13)
+
+
 def test_swiglu_is_linear_in_its_second_half() -> None:
     """Doubling b doubles the output; an open gate passes a * b, a shut one almost nothing."""
     a, b = np.linspace(-5, 5, 11), np.linspace(1, 3, 11)

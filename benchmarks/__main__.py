@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 import platform
+import subprocess
 import sys
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 HERE = Path(__file__).parent
-# Every other file here is a benchmark: it offers `measurements()`, which yields `Measurement` rows.
+# Every other file here is a benchmark. It offers `measurements()`, which yields `Measurement` rows for one table; or it is
+# a script that compares, and prints a table of its own.
 NOT_BENCHMARKS = {"__init__", "__main__", "measure"}
 
 
@@ -32,10 +34,15 @@ def main() -> int:
     table = Table("benchmark", "median ms", "p95 ms", "a second", "calls", "what", title=machine)
     for column in table.columns[1:5]:
         column.justify = "right"
+    scripts: list[str] = []
     progress = Console(stderr=True)
     with progress.status("measuring") as status:
         for name in options.names or names:
-            for row in importlib.import_module(f"benchmarks.{name}").measurements():
+            module = importlib.import_module(f"benchmarks.{name}")
+            if not hasattr(module, "measurements"):
+                scripts.append(name)
+                continue
+            for row in module.measurements():
                 status.update(f"measured {name}: {row.name}")
                 if options.json:
                     print(json.dumps({"benchmark": name, "machine": machine, **row.as_dict()}), flush=True)
@@ -43,9 +50,13 @@ def main() -> int:
                     f"{name}: {row.name}", f"{row.median_ms:.2f}", f"{row.p95_ms:.2f}", f"{row.items_per_second:,.0f}",
                     str(len(row.samples_ms)), row.what,
                 )  # fmt: skip
-    if not options.json:
+    if not options.json and table.rows:
         Console(width=None if sys.stdout.isatty() else 140).print(table)
-    return 0
+    failed = False
+    for name in [] if options.json else scripts:
+        print(f"\n{name}", flush=True)
+        failed |= subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=False).returncode != 0
+    return int(failed)
 
 
 if __name__ == "__main__":

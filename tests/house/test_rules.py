@@ -21,6 +21,11 @@ MAY_PRINT = re.compile(r"(^|/)(cli|command|progress|report|__main__)(_\w+)?\.py$
 # Boundaries: where a failure of anything below becomes an answer or a log line.
 MAY_CATCH_BROADLY: dict[str, str] = {}
 
+# Ways out of a control flow are no errors: who starts the flow catches them.
+WAYS_OUT = {
+    "device.timed.Refused": "carries the verdict of a timed call up to the measurement",
+}
+
 BINARY = {".png", ".db", ".gz", ".zip", ".so", ".npy", ".npz"}
 
 
@@ -48,7 +53,7 @@ def test_files_stay_readable_at_one_sitting() -> None:
 
 def test_no_file_names_a_path_of_one_machine() -> None:
     """Absolute paths of a home or a working folder hold on one machine only."""
-    pattern = re.compile(r"(?<![\w.~}$])/(?:root|home/\w+|work/(?:main|shared))(?:/|\b)")
+    pattern = re.compile(r"(?<![\w.~}$])/(?:root/(?:\.|\w+/)|home/\w+/|work/(?:main|shared)\b)")
     assert _lines_matching(pattern) == []
 
 
@@ -78,8 +83,9 @@ def test_only_boundaries_catch_broadly() -> None:
         caught = (
             [] if handler.type is None else [node.id for node in ast.walk(handler.type) if isinstance(node, ast.Name)]
         )
-        reraises = any(isinstance(node, ast.Raise) and node.exc is None for node in ast.walk(handler))
-        return not reraises and (handler.type is None or not {"Exception", "BaseException"}.isdisjoint(caught))
+        # Cleaning up and raising on, or giving the failure its name, hides nothing.
+        raises = any(isinstance(node, ast.Raise) for node in ast.walk(handler))
+        return not raises and (handler.type is None or not {"Exception", "BaseException"}.isdisjoint(caught))
 
     found = {
         relative(path)
@@ -102,7 +108,8 @@ def test_errors_of_a_house_have_one_root() -> None:
         if isinstance(node, ast.ClassDef) and node.bases
         if all(isinstance(base, ast.Name) and base.id in builtin for base in node.bases)
     }
-    assert found <= roots
+    assert found - roots - set(WAYS_OUT) == set()
+    assert set(WAYS_OUT) - found == set(), "gone: take it off the list"
 
 
 _ROOTS = {"ledger": "LedgerError", "agent": "AgentError", "device": "DeviceError"}

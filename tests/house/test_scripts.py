@@ -141,7 +141,14 @@ def test_odd_extras_are_refused(machine: Machine) -> None:
     assert "SAGEBOOK_EXTRAS is 'agent device'" in result.stderr
 
 
-@pytest.mark.skipif(not (ROOT / ".venv/sagebook-setup.stamp").exists(), reason="scripts/setup did not make this .venv")
+def _set_up_is_current() -> bool:
+    """Whether scripts/setup ran since what it reads was last written; it always did where scripts/test runs this."""
+    stamp = ROOT / ".venv/sagebook-setup.stamp"
+    inputs = [ROOT / name for name in ("pyproject.toml", "constraints.txt", "constraints-npu.txt")]
+    return stamp.exists() and all(path.stat().st_mtime <= stamp.stat().st_mtime for path in inputs)
+
+
+@pytest.mark.skipif(not _set_up_is_current(), reason="scripts/setup has to run first")
 def test_a_second_set_up_is_silent_and_offline() -> None:
     """A set-up that is in place starts no pip: with one that can reach nothing it still succeeds, silently."""
     environment = {**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "", "PIP_CONFIG_FILE": os.devnull}

@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -301,10 +301,55 @@ class LedgerClient:
         """The content of a blob. Raises UnknownBlobError."""
         return self._send("GET", f"{self._lib(library)}/blobs/{sha256}").content
 
-    def why(self, library: str, experience: str) -> dict[str, Any]:
-        """Why a rule is resident or not, link by link back to measurements and code."""
-        answer: dict[str, Any] = self._send("GET", f"{self._experience(library, experience)}/why").json()
+    def why(self, library: str, experience: str, *, at: int | str | None = None) -> dict[str, Any]:
+        """Why a rule is resident or not, now or as of a sequence or time, link by link back to measurements and code."""
+        path = f"{self._experience(library, experience)}/why"
+        answer: dict[str, Any] = self._send("GET", path, params={"at": at}).json()
         return answer
+
+    def diff(self, library: str, start: int | str, end: int | str | None = None) -> wire.LibraryDiff:
+        """What changed between two points, sequences or times, and which events did it."""
+        return self._get(wire.LibraryDiff, f"{self._lib(library)}/diff", start=start, end=end)
+
+    def costs(self, library: str, *, by: str = "library") -> wire.Costs:
+        """What the work cost by library, operator, task, stage, round or model, and what rules cost and brought."""
+        return self._get(wire.Costs, f"{self._lib(library)}/costs", by=by)
+
+    def evidence(self, library: str) -> wire.HoldoutEvidence:
+        """Hold-out evidence of each rule."""
+        return self._get(wire.HoldoutEvidence, f"{self._lib(library)}/evidence")
+
+    def invalidate(
+        self, library: str, subject: str, reason: str, *, by: Literal["person", "judge"] = "person"
+    ) -> wire.Reversal:
+        """Withdraw verdicts: `stage:ID`, `task:ID` or `candidate:SHA256`. Raises NothingToReverseError."""
+        body = wire.NewReversal(subject=subject, reason=reason, by=by)
+        return self._post(wire.Reversal, f"{self._lib(library)}/invalidations", body)
+
+    def reinstate(
+        self, library: str, subject: str, reason: str, *, by: Literal["person", "judge"] = "person"
+    ) -> wire.Reversal:
+        """Let withdrawn verdicts count again."""
+        body = wire.NewReversal(subject=subject, reason=reason, by=by)
+        return self._post(wire.Reversal, f"{self._lib(library)}/reinstatements", body)
+
+    def supersede(self, library: str, experience: str, by: str, reason: str) -> wire.Experience:
+        """Put a newer experience in the place of an older one."""
+        body = wire.Supersession(by=by, reason=reason)
+        return self._post(wire.Experience, f"{self._experience(library, experience)}/supersession", body)
+
+    def conflicts(self, library: str) -> list[wire.Conflict]:
+        """All conflicts, open and settled."""
+        return self._get(wire.Conflicts, f"{self._lib(library)}/conflicts").items
+
+    def record_conflict(self, library: str, new: wire.NewConflict) -> wire.Conflict:
+        """Link two experiences that contradict each other. Raises ConflictExistsError."""
+        return self._post(wire.Conflict, f"{self._lib(library)}/conflicts", new)
+
+    def resolve_conflict(self, library: str, conflict: str, *, loser: str | None, reason: str) -> wire.Conflict:
+        """Settle a conflict; without a loser there was none."""
+        path = f"{self._lib(library)}/conflicts/{quote(conflict, safe='')}/resolution"
+        return self._post(wire.Conflict, path, wire.ConflictEnd(loser=loser, reason=reason))
 
     def rederive(self, library: str, *, policy: str | Mapping[str, Any] | None = None) -> wire.Rederivation:
         """Recompute from the facts, under the recorded policy or another."""

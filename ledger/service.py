@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
 import structlog
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from ledger.retrieval.lexical import LexicalIndex
 
 _RACES = 20
-_TEXTS = (ev.ExperienceRecorded, ev.ExperienceAmended, ev.ExperienceRetired)
+_TEXTS = (ev.ExperienceRecorded, ev.ExperienceAmended, ev.ExperienceRetired, ev.ExperienceSuperseded)
 """Events that change what can be found."""
 _Answer = TypeVar("_Answer", bound=BaseModel | None)
 
@@ -103,6 +104,13 @@ class Ledger:
         """Names of all libraries, sorted."""
         return self._log.libraries()
 
+    def head(self, library: str) -> int:
+        """The sequence at which a library ends. Raises UnknownLibraryError."""
+        found = self._log.head(library).sequence
+        if found == 0:
+            raise errors.UnknownLibraryError(library, self.libraries())
+        return found
+
     @contextmanager
     def reading(self, library: str) -> Iterator[State]:
         """The state now, for reading only. Raises UnknownLibraryError."""
@@ -124,6 +132,22 @@ class Ledger:
         for recorded in self.recorded(library, until=sequence):
             evolve(state, recorded.event)
         return state
+
+    def sequence_at(self, library: str, moment: datetime) -> int:
+        """The last sequence recorded at or before a moment, by bisection; 0 where there is none.
+
+        Times rise with the sequence as long as one clock writes them; where clocks differ, this is one of the places
+        at which the time passes the moment.
+        """
+        low, high = 0, self.head(library)
+        while low < high:
+            middle = (low + high + 1) // 2
+            found = next(iter(self._log.read(library, after=middle - 1, limit=1)))
+            if datetime.fromisoformat(codec.decode(found.record).time) <= moment:
+                low = middle
+            else:
+                high = middle - 1
+        return low
 
     def recorded(self, library: str, *, after: int = 0, until: int | None = None) -> Iterator[codec.Recorded[ev.Event]]:
         """Typed events in order."""
@@ -175,6 +199,8 @@ class Ledger:
             if opened.index is None:
                 opened.index = LexicalIndex()
                 for item in opened.state.experiences.values():
+                    if item.retired:
+                        continue
                     opened.index.add(item.id, item.title, self.text(item.body) or "")
             return opened.index
 
@@ -264,8 +290,8 @@ class Ledger:
             return
         for event in batch.events:
             if isinstance(event, ev.ExperienceRecorded | ev.ExperienceAmended):
-                opened.index.add(event.experience, event.title, self.text(event.body) or "")
-            elif isinstance(event, ev.ExperienceRetired):
+                opened.index.replace(event.experience, event.title, self.text(event.body) or "")
+            elif isinstance(event, ev.ExperienceRetired | ev.ExperienceSuperseded):
                 opened.index.remove(event.experience)
 
     def _tell(self, library: str, call: Call, batch: Batch) -> None:

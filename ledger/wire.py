@@ -524,6 +524,85 @@ class Rederivation(Wire):
     experiences: dict[str, DerivedExperience]
 
 
+class ExperienceDiff(Wire):
+    """Pairs are (before, after); None where it did not exist yet. `events` are the sequences that moved it."""
+
+    experience: str
+    value: tuple[float | None, float]
+    frequency: tuple[float | None, float]
+    resident: tuple[bool, bool]
+    retired: tuple[bool, bool]
+    rule: tuple[str | None, str | None] | None
+    """Rule texts, where they differ."""
+    text_changed: bool
+    events: list[int]
+
+
+class LibraryDiff(Wire):
+    library: str
+    start: int
+    end: int
+    admitted: list[str]
+    evicted: list[str]
+    changes: list[ExperienceDiff]
+
+
+class CostTotal(Wire):
+    """Costs of one group. Token counts carry their OpenTelemetry GenAI names."""
+
+    group: str
+    model_seconds: float
+    compile_seconds: float
+    device_seconds: float
+    upkeep_seconds: float
+    input_tokens: int = Field(
+        serialization_alias="gen_ai.usage.input_tokens", validation_alias="gen_ai.usage.input_tokens"
+    )
+    output_tokens: int = Field(
+        serialization_alias="gen_ai.usage.output_tokens", validation_alias="gen_ai.usage.output_tokens"
+    )
+    estimated: bool
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class RuleUpkeep(Wire):
+    """What a rule cost and brought. `credit` is the sum of feedback while it was used as a resident."""
+
+    experience: str
+    distilled_seconds: float
+    distilled_tokens: int
+    context_tokens: int
+    presented: int
+    used: int
+    credit: float
+    uplift: float | None
+
+
+class Costs(Wire):
+    library: str
+    by: str
+    groups: list[CostTotal]
+    rules: list[RuleUpkeep]
+
+
+class Uplift(Wire):
+    """Mean stage score with a rule less without it, and its 95 % interval; None where the evidence is too small."""
+
+    experience: str
+    presented: int
+    withheld: int
+    difference: float | None
+    low: float | None
+    high: float | None
+    verdict: str
+
+
+class HoldoutEvidence(Wire):
+    library: str
+    rate: float
+    rules: list[Uplift]
+
+
 class Problem(BaseModel):
     """RFC 9457 problem document. `code` is the last part of `type`."""
 

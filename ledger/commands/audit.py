@@ -2,27 +2,129 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-import numpy as np
 
-from ledger import wire
+from ledger import statistics, wire
 from ledger.commands.libraries import resolve_policy
+from ledger.domain import costs, diff, explain, holdout
 from ledger.domain import events as ev
-from ledger.domain import explain
 from ledger.domain.rederive import Difference, rederive
 from ledger.domain.state import State
 from ledger.domain.trail import Entry
+from ledger.errors import InvalidInputError
 from ledger.service import Ledger
 
 
-def why(ledger: Ledger, library: str, name: str) -> dict[str, Any]:
-    """Why an experience's rule is resident or not."""
+def point(ledger: Ledger, library: str, at: str | int | None) -> int | None:
+    """A sequence from what a caller writes: a sequence, or a time (RFC 3339). None: now."""
+    if at is None or isinstance(at, int):
+        return at
+    if at.isdigit():
+        return int(at)
+    try:
+        moment = datetime.fromisoformat(at)
+    except ValueError:
+        raise InvalidInputError(
+            f"{at!r} is neither a sequence nor a time such as 2026-11-30T12:00:00Z", at=at
+        ) from None
+    return ledger.sequence_at(library, moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+
+
+def _entries(ledger: Ledger, library: str, until: int) -> Iterator[Entry]:
+    for r in ledger.recorded(library, until=until):
+        yield Entry(r.sequence, r.time, r.actor, r.event)
+
+
+def why(ledger: Ledger, library: str, name: str, at: str | int | None = None) -> dict[str, Any]:
+    """Why an experience's rule is resident or not, now or as of a point."""
+    sequence = point(ledger, library, at)
+    if sequence is not None:
+        state = ledger.as_of(library, sequence)
+        return {"library": library, **explain.why(state, name, _entries(ledger, library, sequence), ledger.text)}
     with ledger.reading(library) as state:
-        entries = (Entry(r.sequence, r.time, r.actor, r.event) for r in ledger.recorded(library, until=state.sequence))
-        return {"library": library, **explain.why(state, name, entries, ledger.text)}
+        return {"library": library, **explain.why(state, name, _entries(ledger, library, state.sequence), ledger.text)}
+
+
+def difference(ledger: Ledger, library: str, start: str | int, end: str | int | None) -> wire.LibraryDiff:
+    """What changed between two points, and which events did it."""
+    first = point(ledger, library, start) or 0
+    last = point(ledger, library, end)
+    if last is None:
+        last = ledger.head(library)
+    if first > last:
+        raise InvalidInputError(f"the first point, sequence {first}, is after the second, {last}; swap them")
+    before, after = ledger.as_of(library, first), ledger.as_of(library, last)
+    events = ((r.sequence, r.event) for r in ledger.recorded(library, after=first, until=last))
+    changes = diff.diff(before, after, events)
+    return wire.LibraryDiff(
+        library=library,
+        start=first,
+        end=last,
+        admitted=sorted(set(after.residents) - set(before.residents)),
+        evicted=sorted(set(before.residents) - set(after.residents)),
+        changes=[_change(ledger, item) for item in changes],
+    )
+
+
+def _change(ledger: Ledger, item: diff.Change) -> wire.ExperienceDiff:
+    rules = tuple(ledger.text(sha256) if sha256 else None for sha256 in item.rule)
+    return wire.ExperienceDiff(
+        experience=item.experience,
+        value=item.value,
+        frequency=item.frequency,
+        resident=item.resident,
+        retired=item.retired,
+        rule=(rules[0], rules[1]) if item.rule[0] != item.rule[1] else None,
+        text_changed=item.body[0] != item.body[1],
+        events=item.events,
+    )
+
+
+def cost_report(ledger: Ledger, library: str, by: costs.Group) -> wire.Costs:
+    """What the work cost, in groups, and what each rule's upkeep cost against what it brought."""
+    with ledger.reading(library) as state:
+        events = [r.event for r in ledger.recorded(library, until=state.sequence)]
+        found = costs.totals(state, events, by)
+        kept = costs.upkeep(state, events)
+        evidence = holdout.arms(state)
+        return wire.Costs(
+            library=library,
+            by=by,
+            groups=[
+                wire.CostTotal(
+                    group=group,
+                    model_seconds=total.seconds["model"],
+                    compile_seconds=total.seconds["compile"],
+                    device_seconds=total.seconds["device"],
+                    upkeep_seconds=total.seconds["upkeep"],
+                    input_tokens=total.input_tokens,
+                    output_tokens=total.output_tokens,
+                    estimated=total.estimated,
+                )
+                for group, total in found.items()
+            ],
+            rules=[
+                wire.RuleUpkeep(
+                    **{f: getattr(item, f) for f in wire.RuleUpkeep.model_fields if f != "uplift"},
+                    uplift=statistics.uplift(evidence[name]).difference if name in evidence else None,
+                )
+                for name, item in kept.items()
+            ],
+        )
+
+
+def evidence(ledger: Ledger, library: str) -> wire.HoldoutEvidence:
+    """The measured uplift of each rule that was withheld from some stages."""
+    with ledger.reading(library) as state:
+        return wire.HoldoutEvidence(
+            library=library,
+            rate=state.policy.holdout_rate,
+            rules=[statistics.uplift(item) for _, item in sorted(holdout.arms(state).items())],
+        )
 
 
 def verify(ledger: Ledger, library: str) -> wire.Verification:
@@ -48,24 +150,6 @@ def _difference(found: Difference | None) -> wire.Difference | None:
     return wire.Difference(sequence=found.sequence, recorded=_shown(found.recorded), derived=_shown(found.derived))
 
 
-def _ranks(values: np.ndarray) -> np.ndarray:
-    """Ranks from 1 with ties at their mean."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    mean: np.ndarray = (last - (counts - 1) / 2)[inverse]
-    return mean
-
-
-def rank_correlation(a: list[float], b: list[float]) -> float | None:
-    """Spearman's rank correlation; None below two items or where one side is constant."""
-    if len(a) < 2:
-        return None
-    left, right = _ranks(np.asarray(a)), _ranks(np.asarray(b))
-    if left.std() == 0.0 or right.std() == 0.0:
-        return None
-    return float(np.corrcoef(left, right)[0, 1])
-
-
 def rederivation(ledger: Ledger, library: str, given: str | Mapping[str, Any] | None) -> wire.Rederivation:
     """Recompute from the facts, under the recorded policy (None) or another, and set the two side by side."""
     policy, name = (None, "") if given is None else resolve_policy(given)
@@ -85,7 +169,7 @@ def rederivation(ledger: Ledger, library: str, given: str | Mapping[str, Any] | 
             resident_tokens=sum(derived.experiences[r].tokens or 0 for r in derived.residents),
             would_enter=sorted(set(derived.residents) - set(state.residents)),
             would_leave=sorted(set(state.residents) - set(derived.residents)),
-            rank_correlation=rank_correlation(_values(state, names), _values(derived, names)),
+            rank_correlation=statistics.rank_correlation(_values(state, names), _values(derived, names)),
             experiences={
                 item: wire.DerivedExperience(
                     value=derived.experiences[item].value,

@@ -7,6 +7,7 @@ from ledger.domain import decide
 from ledger.domain import events as ev
 from ledger.domain.applicability import applies
 from ledger.domain.state import Environment, Experience, State
+from ledger.retrieval.rank import rank
 from ledger.service import Batch, Call, Ledger
 
 
@@ -54,8 +55,6 @@ def retrieve(ledger: Ledger, call: Call, library: str, name: str, asked: wire.Re
         state = batch.state
         stage = decide.stage_of(state, name)
         policy = state.policy
-        from ledger.retrieval.rank import rank
-
         pool: tuple[ev.PoolEntry, ...] = ()
         if policy.retrieval:
             hits = ledger.index(library).search(

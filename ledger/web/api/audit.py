@@ -9,16 +9,20 @@ from fastapi import APIRouter, Query
 
 from ledger import wire
 from ledger.commands import audit
+from ledger.domain.costs import Group
 from ledger.errors import PolicyError
 from ledger.web.calls import TheLedger
 
 router = APIRouter(prefix="/v1/libraries/{library}", tags=["audit"])
 
 
+At = Annotated[str | None, Query(description="A sequence, or a time (RFC 3339); absent: now.")]
+
+
 @router.get("/experiences/{experience}/why")
-def why(library: str, experience: str, ledger: TheLedger) -> dict[str, Any]:
+def why(library: str, experience: str, ledger: TheLedger, at: At = None) -> dict[str, Any]:
     """Why a rule is resident or not: gate, rank, value's course, measurements, code, origin, each with its sequence."""
-    return audit.why(ledger, library, experience)
+    return audit.why(ledger, library, experience, at)
 
 
 @router.get("/rederivation")
@@ -37,3 +41,21 @@ def rederive(
         except ValueError as error:
             raise PolicyError(f"the policy is not a JSON object: {error}") from None
     return audit.rederivation(ledger, library, given)
+
+
+@router.get("/diff")
+def show_diff(library: str, ledger: TheLedger, start: str, end: str | None = None) -> wire.LibraryDiff:
+    """What changed between two points (sequences or times), and which events did it."""
+    return audit.difference(ledger, library, start, end)
+
+
+@router.get("/costs")
+def show_costs(library: str, ledger: TheLedger, by: Group = "library") -> wire.Costs:
+    """Model tokens and seconds, compile, device and upkeep by group; each rule's upkeep against what it brought."""
+    return audit.cost_report(ledger, library, by)
+
+
+@router.get("/evidence")
+def show_evidence(library: str, ledger: TheLedger) -> wire.HoldoutEvidence:
+    """Hold-out evidence: each withheld rule's uplift with a 95 % interval, or that there is not enough evidence."""
+    return audit.evidence(ledger, library)

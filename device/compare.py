@@ -96,6 +96,7 @@ def expect(reference: Array, dtype: str, accumulation: int, rule: RuleName) -> E
         steady = bool((reference == reference.reshape(-1)[0]).all())
         return Expectation(reference, None, dtype, rule, steady)
     tolerance = RULES[rule](np.abs(reference), dtype, accumulation)
+    tolerance[~np.isfinite(reference)] = 0.0  # only the same infinity, or a NaN, is right there
     with np.errstate(all="ignore"):
         alike = np.abs(reference - float(np.median(reference))) <= tolerance
         zero = np.abs(reference) <= tolerance

@@ -14,6 +14,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 import bm25s
 
@@ -27,7 +28,7 @@ _SYLLABLES = [first + second for first in "bdfgklmnprst" for second in ("a", "el
 
 def vocabulary(rng: random.Random) -> list[str]:
     """5,000 words, every tenth an identifier."""
-    words = set()
+    words: set[str] = set()
     while len(words) < 5_000:
         parts = [rng.choice(_SYLLABLES) for _ in range(rng.randint(2, 4))]
         words.add("".join(map(str.title, parts)) if len(words) % 10 == 0 else "".join(parts))
@@ -59,33 +60,40 @@ def measure(size: int) -> str:
 
     texts = [(f"e{n:06}", text(5), text(60)) for n in range(size)]
     index = LexicalIndex()
-    build = milliseconds(lambda: [index.add(*item) for item in texts])
+
+    def fill() -> None:
+        for item in texts:
+            index.add(*item)
+
+    build = milliseconds(fill)
     bags = [tokens(title) * 3 + tokens(body) for _, title, body in texts]
     reference = bm25s.BM25(method="lucene")
     rebuild = milliseconds(lambda: reference.index(bags, show_progress=False))
 
+    def search(query: str) -> object:
+        return index.search(query, 30)
+
+    def search_reference(query: str) -> object:
+        return reference.retrieve([tokens(query)], k=min(30, size), show_progress=False)
+
     ours: dict[int, list[float]] = {3: [], 12: []}
-    theirs: dict[int, list[float]] = {3: [], 12: []}
+    theirs: list[float] = []
     for _ in range(QUERIES):
         for count, samples in ours.items():
-            query = text(count)
-            samples.append(milliseconds(lambda query=query: index.search(query, 30)))
-            k = min(30, size)
-            theirs[count].append(
-                milliseconds(lambda query=query, k=k: reference.retrieve([tokens(query)], k=k, show_progress=False))
-            )
+            samples.append(milliseconds(partial(search, text(count))))
+        theirs.append(milliseconds(partial(search_reference, text(12))))
 
     def add_and_find(number: int) -> None:
-        index.add(f"new{number}", "unheard" + str(number), text(60))
-        found = index.search("unheard" + str(number), 30)
+        index.add(f"new{number}", f"unheard{number}", text(60))
+        found = index.search(f"unheard{number}", 30)
         if found[0][0] != f"new{number}":
             raise AssertionError(found)
 
-    added = [milliseconds(lambda number=number: add_and_find(number)) for number in range(100)]
+    added = [milliseconds(partial(add_and_find, number)) for number in range(100)]
     (short, short_99), (long, long_99) = percentiles(ours[3]), percentiles(ours[12])
     return (
         f"{size:>7,} {build:>9,.0f} {short:>7.3f} /{short_99:>7.3f} {long:>8.3f} /{long_99:>7.3f} "
-        f"{long / statistics.median(theirs[12]):>9.2f} {statistics.median(added):>9.3f} {rebuild:>14,.0f}"
+        f"{long / statistics.median(theirs):>9.2f} {statistics.median(added):>9.3f} {rebuild:>14,.0f}"
     )
 
 

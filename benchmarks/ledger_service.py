@@ -9,7 +9,8 @@ from pathlib import Path
 
 from benchmarks.measure import Measurement, timed
 from ledger import wire
-from ledger.bootstrap import embedded_client
+from ledger.bootstrap import configure_logging, embedded_client
+from ledger.settings import Settings
 
 WORDS = (
     *("tile", "vector", "width", "unroll", "threads", "rows", "polynomial", "exponent", "shift", "maximum"),
@@ -26,6 +27,7 @@ def _text(generator: random.Random, words: int) -> str:
 def measurements() -> Iterator[Measurement]:
     """Yield the rows as they are measured."""
     generator = random.Random(7)
+    configure_logging(Settings(log_level="error"))
     with (
         tempfile.TemporaryDirectory() as folder,
         embedded_client(f"sqlite:///{Path(folder) / 'bench.db'}", actor="bench") as client,

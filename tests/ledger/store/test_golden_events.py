@@ -18,20 +18,28 @@ from ledger.domain.events import (
     CandidateProposed,
     CandidateVerified,
     Conditions,
+    ConflictRecorded,
+    ConflictResolved,
     Consolidated,
     CostIncurred,
     Event,
     ExperienceAmended,
+    ExperienceEmbedded,
     ExperienceRecorded,
     ExperienceRetired,
     ExperiencesRetrieved,
+    ExperienceSuperseded,
     FrequencyChange,
     FrequencyUpdated,
     LibraryCreated,
+    MemoryRestated,
     OutcomeReported,
     PolicyChanged,
     PoolEntry,
     Ranked,
+    Restated,
+    Revalidated,
+    RevalidationRequired,
     RuleAdmitted,
     RuleDistilled,
     RuleEvicted,
@@ -40,6 +48,8 @@ from ledger.domain.events import (
     Source,
     StageAbandoned,
     StageDiagnosed,
+    StageInvalidated,
+    StageReinstated,
     StageScored,
     StageStarted,
     TaskFinished,
@@ -70,6 +80,18 @@ EXPECTED: dict[tuple[str, int], Event] = {
     ),
     ("experience.amended", 1): ExperienceAmended(experience="e1", title="Double buffers", body=B, reason="clearer"),
     ("experience.retired", 1): ExperienceRetired(experience="e1", reason="holds no longer"),
+    ("experience.superseded", 1): ExperienceSuperseded(experience="e1", by="e9", reason="the newer one is exact"),
+    ("experience.conflict_recorded", 1): ConflictRecorded(
+        conflict="k1", first="e1", second="e2", reason="one buffer or two", proposed=True
+    ),
+    ("experience.conflict_resolved", 1): ConflictResolved(conflict="k1", loser=None, reason="different chips"),
+    ("experience.revalidation_required", 1): RevalidationRequired(
+        experience="e1", task="t1", chip="910B", toolkit="8.5.0"
+    ),
+    ("experience.revalidated", 1): Revalidated(experience="e1", stage="s1", chip="910B", toolkit="8.5.0"),
+    ("experience.embedded", 1): ExperienceEmbedded(
+        experience="e1", text=A, model="minilm", version="6", vector=B, dimensions=384
+    ),
     ("task.started", 1): TaskStarted(
         task="t1",
         operator="gelu",
@@ -154,6 +176,26 @@ EXPECTED: dict[tuple[str, int], Event] = {
         best_ms=0.6,
     ),
     ("stage.abandoned", 1): StageAbandoned(stage="s1", reason="cancelled"),
+    ("stage.invalidated", 1): StageInvalidated(
+        stages=("s1", "s2"), subject=f"candidate:{A}", reason="it read the reference's output", by="judge"
+    ),
+    ("stage.reinstated", 1): StageReinstated(stages=("s2",), subject="stage:s2", reason="a false alarm"),
+    ("memory.restated", 1): MemoryRestated(
+        scored={"correctness": 4, "optimization": 3},
+        experiences=(
+            Restated(
+                experience="e1",
+                value=-0.1,
+                n=2,
+                adoptions=1,
+                operators=("gelu",),
+                scored_before=1,
+                average=None,
+                frozen=0.25,
+                environments=(("910B", "8.5.0"),),
+            ),
+        ),
+    ),
     ("value.updated", 1): ValueUpdated(
         stage="s1",
         experience="e1",

@@ -18,7 +18,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.sources import HOUSES, ROOT, relative, tracked
+from tests.sources import HOUSES, ROOT, imports, python_files, relative, tracked
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OPTIONAL = {"torch", "openai", "quicktok_v1", "pytest", "ruff", "mypy", "hypothesis", "psycopg"}
@@ -134,6 +134,24 @@ def test_the_device_says_which_extra_it_needs(base: Path, tmp_path: Path) -> Non
     done = _in_base(base, tmp_path, COMMAND, "device", "doctor")
     assert "Traceback" not in done.stderr
     assert "torch" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("house", "extras"), [("ledger", []), ("device", ["device", "npu"]), ("agent", ["agent"])])
+def test_what_a_house_imports_is_declared(house: str, extras: list[str]) -> None:
+    """A package that only another package brings may be gone with that package's next release."""
+    lines = [*PROJECT["dependencies"], *(line for extra in extras for line in PROJECT["optional-dependencies"][extra])]
+    declared = {canonicalize_name(Requirement(line).name) for line in lines}
+    distributions = importlib.metadata.packages_distributions()
+    undeclared = {}
+    for path in python_files(house, *(["migrations"] if house == "ledger" else [])):
+        for imported, line in imports(path):
+            top = imported.partition(".")[0]
+            if top in sys.stdlib_module_names or top in {*HOUSES, "migrations"}:
+                continue
+            names = {canonicalize_name(name) for name in distributions.get(top, [top])}
+            if not names & declared:
+                undeclared[f"{relative(path)}:{line}"] = top
+    assert undeclared == {}
 
 
 def test_constraints_pin_all_that_the_extras_bring() -> None:

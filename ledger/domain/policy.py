@@ -7,8 +7,9 @@ are resident). Source: SAGE; where its text disagrees with itself the values bel
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
@@ -58,6 +59,12 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     holdout_seed: int = 0
 
     def __post_init__(self) -> None:
+        for field in msgspec.structs.fields(type(self)):
+            value = getattr(self, field.name)
+            if not all(_storable(number) for number in (value if isinstance(value, tuple) else (value,))):
+                raise PolicyError(
+                    f"policy field {field.name!r} is {value!r}: it must be finite and within 64 bits", field=field.name
+                )
         low, high = self.value_bounds
         checks = (
             ("value_bounds", low <= 0.0 <= high and low < high, "must hold 0, the value that everything starts with"),
@@ -78,6 +85,13 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def to_mapping(self) -> dict[str, Any]:
         """All fields as JSON-ready values."""
         return dict(msgspec.to_builtins(self))
+
+
+def _storable(value: object) -> bool:
+    """Whether a number reads back from the log as it was."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return not isinstance(value, int) or abs(value) < 2**63
 
 
 SAGE = Policy()
@@ -118,5 +132,7 @@ def from_mapping(fields: Mapping[str, Any], base: Policy = SAGE) -> Policy:
         try:
             merged[name] = msgspec.convert(value, known[name])
         except msgspec.ValidationError as error:
-            raise PolicyError(f"policy field {name!r} is {value!r}: {error}", field=name) from None
+            kind = known[name]
+            rule = f"it is one of {', '.join(get_args(kind))}" if get_origin(kind) is Literal else error
+            raise PolicyError(f"policy field {name!r} is {value!r}: {rule}", field=name) from None
     return msgspec.convert(merged, Policy)

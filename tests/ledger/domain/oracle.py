@@ -50,7 +50,7 @@ class Oracle:
         for event in events:
             self._take(event)
 
-    def _take(self, event: ev.Event) -> None:
+    def _take(self, event: ev.Event) -> None:  # noqa: C901, PLR0912 - one arm an event type
         match event:
             case ev.LibraryCreated():
                 self.policy = event.policy

@@ -104,10 +104,12 @@ def policy_argument(given: str | None) -> str | dict[str, Any] | None:
 def register(app: typer.Typer) -> None:
     """Add the ledger's commands."""
     from ledger.cli_audit import register_audit  # noqa: PLC0415 - one file a subject
+    from ledger.cli_govern import register_govern  # noqa: PLC0415
     from ledger.cli_library import register_library  # noqa: PLC0415
 
     register_library(app)
     register_audit(app)
+    register_govern(app)
     for command in (serve, db_upgrade):
         command(app)
 

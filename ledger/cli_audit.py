@@ -10,6 +10,9 @@ from ledger import cli
 from ledger.cli_library import Policy, table
 
 
+At = Annotated[str | None, typer.Option("--at", help="As of this sequence or time (RFC 3339).")]
+
+
 def register_audit(app: typer.Typer) -> None:
     """Add the commands of the audit."""
 
@@ -18,20 +21,71 @@ def register_audit(app: typer.Typer) -> None:
         library: cli.Library,
         experience: Annotated[str, typer.Argument(help="Id of the experience.", show_default=False)],
         diff: Annotated[bool, typer.Option("--diff/--no-diff", help="Show the code differences.")] = True,
+        at: At = None,
+        form: Annotated[str, typer.Option("--format", help="tree, json, markdown or prov.")] = "tree",
         db: cli.Db = None,
         server: cli.Server = None,
         as_json: cli.AsJson = False,
     ) -> None:
         """Say why a rule is resident or not, back to measurements and code; numbers in [brackets] are sequences of the log."""
         with cli.client(db, server) as ledger:
-            answer = ledger.why(library, experience)
-            if as_json:
+            answer = ledger.why(library, experience, at=at)
+            if as_json or form == "json":
                 cli.show(answer)
-                return
-            from ledger.render import why_lines  # noqa: PLC0415
+            elif form == "markdown":
+                from ledger.audit.markdown import why_markdown  # noqa: PLC0415
 
-            for line in why_lines(answer, diff=diff):
-                typer.echo(line)
+                typer.echo(why_markdown(answer), nl=False)
+            elif form == "prov":
+                from ledger.audit.provenance import why_prov  # noqa: PLC0415
+
+                typer.echo(why_prov(answer).serialize(format="json", indent=2))
+            elif form == "tree":
+                from ledger.audit.tree import why_lines  # noqa: PLC0415
+
+                for line in why_lines(answer, diff=diff):
+                    typer.echo(line)
+            else:
+                raise typer.BadParameter(f"--format is {form!r}; choose tree, json, markdown or prov")
+
+    @app.command("why-not", epilog="Example: sagebook why-not team repair-tail")
+    def why_not(
+        library: cli.Library,
+        experience: Annotated[str, typer.Argument(help="Id of the experience.", show_default=False)],
+        at: At = None,
+        db: cli.Db = None,
+        server: cli.Server = None,
+        as_json: cli.AsJson = False,
+    ) -> None:
+        """Say what keeps a rule out of the resident set, by how much, and the least change that would let it in."""
+        with cli.client(db, server) as ledger:
+            answer = ledger.why(library, experience, at=at)
+            lack = answer["what_would_it_take"]
+            if as_json:
+                keys = (
+                    "library",
+                    "experience",
+                    "sequence",
+                    "resident",
+                    "answer",
+                    "gate",
+                    "what_would_it_take",
+                    "moves",
+                )
+                cli.show({key: answer[key] for key in keys})
+                return
+            typer.echo(answer["answer"])
+            if lack is not None:
+                from ledger.audit.tree import lacking_lines  # noqa: PLC0415
+
+                for line in lacking_lines(lack):
+                    typer.echo(f"  {line}")
+            for move in answer["moves"]:
+                typer.echo(
+                    f"  [{move['sequence']}] {move['move']} after {move['subject']}: {move.get('reason', '')}".rstrip(
+                        ": "
+                    )
+                )
 
     @app.command("rederive", epilog="Example: sagebook rederive team --policy value-memory")
     def rederive(

@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from ledger import statistics, wire
+from ledger import wire
+from ledger.audit import statistics
 from ledger.commands.libraries import resolve_policy
 from ledger.domain import costs, diff, explain, holdout
 from ledger.domain import events as ev

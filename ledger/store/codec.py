@@ -31,7 +31,7 @@ class Unknown(Event, frozen=True, kw_only=True):
     payload: msgspec.Raw
 
 
-class Recorded(msgspec.Struct, Generic[E_co], frozen=True):
+class Recorded(msgspec.Struct, Generic[E_co], frozen=True, gc=False):
     """An event with its place in the log, as read back."""
 
     library: str

@@ -42,7 +42,7 @@ def make_engine(url: str) -> Engine:
         paramstyle="format",
         pool_pre_ping=True,
         connect_args={
-            "options": "-c synchronous_commit=on -c idle_in_transaction_session_timeout=60000",
+            "options": "-c synchronous_commit=on -c lock_timeout=10000 -c idle_in_transaction_session_timeout=60000",
             "application_name": "sagebook",
         },
     )

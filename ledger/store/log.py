@@ -27,7 +27,7 @@ GENESIS: Final = bytes(32)
 NO_BLOBS: Final[Mapping[str, bytes]] = {}
 
 
-class Draft(msgspec.Struct, frozen=True):
+class Draft(msgspec.Struct, frozen=True, gc=False):
     """An event that is to be appended: everything but its place in the log."""
 
     type: str
@@ -43,7 +43,7 @@ class Draft(msgspec.Struct, frozen=True):
     """JSON text."""
 
 
-class Stored(msgspec.Struct, frozen=True):
+class Stored(msgspec.Struct, frozen=True, gc=False):
     """One row of the log, byte for byte."""
 
     sequence: int

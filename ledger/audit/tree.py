@@ -22,6 +22,9 @@ def why_lines(answer: Json, *, diff: bool = True) -> Iterator[str]:
     yield answer["answer"]
     yield from _gate(answer["gate"])
     yield from _rank(answer["consolidation"])
+    if answer["what_would_it_take"] is not None:
+        yield "what it would take"
+        yield from (f"  {line}" for line in lacking_lines(answer["what_would_it_take"]))
     yield from _rule(answer["rule"])
     if answer["moves"]:
         yield "moves"
@@ -35,9 +38,48 @@ def why_lines(answer: Json, *, diff: bool = True) -> Iterator[str]:
     yield f"value: {len(answer['value'])} updates"
     for update in answer["value"]:
         yield from _update(update, diff=diff)
+    for told in answer["restated"]:
+        yield f"  [{told['sequence']}] restated: value {_number(told['value'])}, N {told['retrievals']}, adoptions {told['adoptions']}"
+    for where in answer["environments"]["needs_revalidation"]:
+        yield f"needs revalidation under chip {where[0] or '?'}, toolkit {where[1] or '?'}"
+    for item in answer["conflicts"]:
+        yield f"conflict [{item['sequence']}] {item['conflict']}: {item['reason']}"
     frequency = answer["frequency"]
     yield f"frequency {_number(frequency['now'])}: {frequency['rule']}"
     yield from _origin(answer["origin"])
+
+
+def lacking_lines(lack: Json) -> Iterator[str]:
+    """What keeps it out, by how much, and the least change that would let it in."""
+    if lack["retired"]:
+        yield "it is retired; record a new experience, or let the one that superseded it stand"
+    if lack["no_residents"]:
+        yield "the policy keeps no residents; another policy would have to"
+    if lack["value_short"] is not None:
+        yield f"the value must rise by more than {lack['value_short']:.4f}, to above 0"
+    if lack["adoptions_missing"]:
+        yield f"{lack['adoptions_missing']} more stages must adopt it"
+    if lack["operators_missing"]:
+        yield f"{lack['operators_missing']} more operators must adopt it"
+    if lack["rule_missing"]:
+        yield "a rule text must be distilled"
+    if lack["against"]:
+        yield f"the conflict with {lack['against']} must be settled in its favour, or that rule leave"
+    for other in lack["above"]:
+        yield f"out-ranked by {other['experience']} ({other['tokens']} tokens) by a priority of {other['margin']:.4g}"
+    least = lack["least"]
+    if least is not None:
+        ways = []
+        if least["value"] is not None:
+            ways.append(f"a value above {least['value']:.4f}")
+        if least["frequency"] is not None:
+            ways.append(f"a frequency above {least['frequency']:.4f}")
+        if least["tokens"] is not None:
+            ways.append(f"a rule of at most {least['tokens']} tokens")
+        if ways:
+            yield "the least that lets it into the budget: " + ", or ".join(ways)
+        else:
+            yield "no value, frequency or length alone would let it into the budget"
 
 
 def _gate(gate: Json) -> Iterator[str]:
@@ -87,6 +129,10 @@ def _update(update: Json, *, diff: bool) -> Iterator[str]:
         f"      score {_number(update['score'])} [{update['scored_at']}], {share}: feedback {_number(update['feedback'])}, "
         f"alpha {_number(update['alpha'])}, N {update['n']}"
     )
+    if not update["counts"]:
+        yield "      withdrawn: it does not count; the value goes on from where it was restated"
+    for reversal in update["reversals"]:
+        yield f"      reversed [{reversal['sequence']}] by {reversal['actor']}: {reversal['reason']}"
     offered = update["offered"]
     if offered is not None:
         relevance = "" if offered["relevance"] is None else f", relevance {offered['relevance']:.2f}"

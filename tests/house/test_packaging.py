@@ -162,6 +162,7 @@ def test_constraints_pin_all_that_the_extras_bring() -> None:
         if line[:1] not in {"#", ""}
     ]
     assert [line for line in lines if not re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.]*", line)] == []
+    assert lines == sorted(set(lines), key=str.lower), "one line a distribution, sorted"
     pinned = {canonicalize_name(line.partition("==")[0]) for line in lines}
     needed = _closure(PROJECT["dependencies"])
     for extra in ("agent", "device", "dev"):

@@ -24,6 +24,14 @@ class UnknownOperator(DeviceError):
         super().__init__(f"no operator is named {name!r}{hint}; `sagebook device operators` lists all {known}")
 
 
+class UnknownSuite(DeviceError):
+    """No suite of operators has this name."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        self.name, self.known = name, tuple(known)
+        super().__init__(f"no suite of operators is named {name!r}; known suites: {', '.join(known)}")
+
+
 class InvalidOperator(DeviceError):
     """An operator, a case or a tensor of the suite is defined in a way that cannot be judged."""
 

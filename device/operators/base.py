@@ -36,7 +36,7 @@ DTYPES: Mapping[str, int] = {
 }
 """Torch's name of each element type, and its code in `sagebook_kernel.h`."""
 
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _CASE_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*")
 _SHARED = re.compile(r'^#include "(\.\./common/\w+\.h)"\n', re.MULTILINE)
 

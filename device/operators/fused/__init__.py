@@ -1,0 +1,3 @@
+"""Harder fused operators: sparse and paged attention, quantised products, expert routing, losses with gradients."""
+
+MODULES: tuple[str, ...] = ()

@@ -1,0 +1,3 @@
+"""Level 1 of the operators named in NPUKernelBench."""
+
+MODULES: tuple[str, ...] = ()

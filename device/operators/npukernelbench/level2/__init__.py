@@ -1,0 +1,3 @@
+"""Level 2 of the operators named in NPUKernelBench."""
+
+MODULES: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ from typing import TypeVar
 from agent import reports
 from agent.errors import BugError, TaskTakenError
 from agent.link import Line
+from agent.memory import answer_named_in
 from agent.port import Attempt, Decision, Diagnosis, Offer, OperatorCard, Proposal, Resident, StageKind, Usage, Verdict
 from ledger import errors, wire
 from ledger.client import LedgerClient
@@ -51,14 +52,16 @@ class Journal:
     def library_opened(self, policy: str | Mapping[str, object], title: str = "") -> wire.Library:
         """The library, created where there is none."""
         try:
-            return self._call("library", lambda: self.client.library(self.library), expect=(errors.NotFoundError,))
+            return self._call(
+                "library", lambda: self.client.library(self.library), expect=(errors.UnknownLibraryError,)
+            )
         except errors.UnknownLibraryError:
             pass
         try:
             return self._call(
                 "create-library",
                 lambda: self.client.create_library(self.library, policy=policy, title=title),
-                expect=(errors.ConflictError,),
+                expect=(errors.LibraryExistsError,),
             )
         except errors.LibraryExistsError:
             return self._call("library", lambda: self.client.library(self.library))
@@ -66,7 +69,7 @@ class Journal:
     def task(self, task: str) -> wire.Task | None:
         """The task as it stands, or None."""
         try:
-            return self._call("task", lambda: self.client.task(self.library, task), expect=(errors.NotFoundError,))
+            return self._call("task", lambda: self.client.task(self.library, task), expect=(errors.UnknownTaskError,))
         except errors.UnknownTaskError:
             return None
 
@@ -104,7 +107,7 @@ class Journal:
             )
             try:
                 return self._call(
-                    f"{task}.start", lambda: self.client.start_task(self.library, new), expect=(errors.ConflictError,)
+                    f"{task}.start", lambda: self.client.start_task(self.library, new), expect=(errors.TaskExistsError,)
                 )
             except errors.TaskExistsError:
                 found = self.task(task)
@@ -148,7 +151,7 @@ class Journal:
             opened = self._call(
                 f"{name}.open",
                 lambda: self.client.open_stage(self.library, task.task, new),
-                expect=(errors.ConflictError,),
+                expect=(errors.StageExistsError,),
             )
         except errors.StageExistsError:
             return self._continued(
@@ -299,6 +302,16 @@ class Journal:
             for found in sorted(task.candidates, key=lambda item: item.round)
             if found.outcome is not None
         )
+
+    def answer_before(self, candidate: str) -> str | None:
+        """The model's answer that a candidate came from, as it was written down in the round's diagnosis."""
+        blob = None
+        for event in self._call("events", lambda: list(self.client.events(self.library))):
+            if event.type == "stage.diagnosed" and candidate.startswith(event.task or "\0"):
+                blob = answer_named_in(event.payload["evidence"]) or blob
+            elif event.type == "stage.candidate_proposed" and event.payload["candidate"] == candidate:
+                return self.text(blob) if blob else None
+        return None
 
     # --- experiences, blobs, audit ---------------------------------------------------------------------------------
 

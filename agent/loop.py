@@ -145,6 +145,8 @@ class Loop:
         """Judge what was proposed before an interruption and never judged; its round is used already."""
         for found in work.task.candidates:
             if found.outcome is None and found.stage == stage.id:
+                answer = self.journal.answer_before(found.candidate)
+                self.journal.decide(stage, memory.decisions_in(answer) if answer else (), found.candidate, found.round)
                 source = self.journal.text(found.source)
                 self._judge(work, stage, found.candidate, found.round, source, found.change, found.hypothesis)
 
@@ -182,14 +184,13 @@ class Loop:
         )
 
     def _record_thinking(self, work: Work, stage: OpenStage, proposal: Proposal) -> None:
-        """Record what the call cost and how the last result was read; what was said word for word is a blob."""
+        """Record what the call cost and how the last result was read; the whole answer is a blob that this names."""
         number = work.budget.used + 1
         self.journal.model_cost(stage.id, proposal.usage, f"r{number}")
         last = work.history[-1] if work.history else None
-        transcript = self.journal.blob(proposal.transcript) if proposal.transcript else None
-        diagnosis = memory.diagnosis(proposal, last, transcript)
-        if diagnosis is not None:
-            self.journal.diagnose(stage, diagnosis, last.candidate if last else None, number)
+        answer = self.journal.blob(memory.answer(proposal))
+        diagnosis = memory.diagnosis(proposal, last, answer)
+        self.journal.diagnose(stage, diagnosis, last.candidate if last else None, number)
         work.query = proposal.query
 
     def _call_failed(self, work: Work, stage: OpenStage, error: ModelError) -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from agent.errors import AnswerError, ModelError
 from agent.port import Attempt, Decision, Diagnosis, OperatorCard, Proposal, StageKind
 
+_ANSWER = re.compile(r"^answer: blob ([0-9a-f]{64})$", re.MULTILINE)
+_EVIDENCE = 12_000
 _ASKS: dict[str, str] = {
     "compile_error": "compile error, repair the build",
     "refused": "source refused by the judge",
@@ -31,25 +36,37 @@ def query(card: OperatorCard, stage: StageKind, history: Sequence[Attempt]) -> s
     return "\n".join(words)
 
 
-def diagnosis(proposal: Proposal, last: Attempt | None, transcript: str | None) -> Diagnosis | None:
+def answer(proposal: Proposal) -> str:
+    """Write down a proposal as it came, without its source, which is a blob of its own."""
+    told = asdict(proposal)
+    del told["source"]
+    return json.dumps(told, ensure_ascii=False, indent=1)
+
+
+def decisions_in(answer_text: str) -> tuple[Decision, ...]:
+    """Read the decisions back out of an answer."""
+    return tuple(Decision(**item) for item in json.loads(answer_text)["decisions"])
+
+
+def answer_named_in(evidence: str) -> str | None:
+    """Find the blob of the answer that a diagnosis names."""
+    found = _ANSWER.search(evidence)
+    return found.group(1) if found else None
+
+
+def diagnosis(proposal: Proposal, last: Attempt | None, answer_blob: str) -> Diagnosis:
     """Say how the last result was read: in the model's words, or as the judge's evidence and the change that followed.
 
-    `transcript` is the blob of what was said; None for the first round of a model that is not spoken to.
+    The evidence ends with the name of the blob that holds the whole answer.
     """
-    found = proposal.diagnosis
-    if found is None:
-        if last is None and transcript is None:
-            return None
-        found = Diagnosis(
-            tool="judge" if last else "none",
-            hypothesis=proposal.hypothesis,
-            evidence=f"round {last.round}: {last.outcome}; {last.evidence}" if last else "",
-            next_step=proposal.change,
-        )
-    if transcript is None:
-        return found
-    said = f"{found.evidence}\nprompt and answer: blob {transcript}".strip()
-    return Diagnosis(found.tool, found.hypothesis, said, found.next_step)
+    found = proposal.diagnosis or Diagnosis(
+        tool="judge" if last else "none",
+        hypothesis=proposal.hypothesis,
+        evidence=f"round {last.round}: {last.outcome}; {last.evidence}" if last else "nothing was judged yet",
+        next_step=proposal.change,
+    )
+    seen = f"{found.evidence[:_EVIDENCE]}\nanswer: blob {answer_blob}"
+    return Diagnosis(found.tool, found.hypothesis, seen, found.next_step)
 
 
 def failed_call(error: ModelError, transcript: str | None) -> Diagnosis:

@@ -23,7 +23,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 PAGE = 4096
 GUARD = 4096
 ALIGNMENT = 64
-GUARD_BYTE = 0xA5
+GUARD_BYTE = 0x7F
+"""Fills what is not a tensor: as float32 this is 3.4e38, so that a sum or a maximum that reads too far shows it."""
+
 NUMPY_DTYPES = {
     "float32": np.float32,
     "float64": np.float64,

@@ -75,9 +75,9 @@ def _killed(death: Death, number: int, doing: str, said: str) -> Ended:
     }
     if number in plain:
         return plain[signal.Signals(number)]
-    starved = refused > 0 or error == errno.ENOMEM or death.peak_bytes > 0.9 * death.memory_limit
+    starved = refused > 0 or error in {errno.ENOMEM, errno.EAGAIN} or death.peak_bytes > 0.9 * death.memory_limit
     if starved or number == signal.SIGKILL:
         limits = f"limit {death.memory_limit >> 20} MiB, peak {death.peak_bytes >> 20} MiB"
-        return Ended("resource", f"the kernel ran out of memory and ended with {name} ({limits}){said}")
+        return Ended("resource", f"the kernel ran out of memory or threads and ended with {name} ({limits}){said}")
     where = f" at address {address:#x}" if number in {signal.SIGSEGV, signal.SIGBUS} else ""
     return Ended("crash", f"the kernel crashed with {name}{where} {doing}{said}")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from device.arena import NUMPY_DTYPES, Array, element_bytes, strided
+from device.arena import GUARD_BYTE, NUMPY_DTYPES, Array, element_bytes, strided
 from device.compare import UNIT_ROUNDOFF, Expectation, expect
 from device.errors import InvalidOperator, ReferenceUnavailable
 from device.operators.base import Case, Operator, TensorSpec
@@ -63,7 +63,7 @@ class Problem:
     name: str
     case: Case
     inputs: tuple[Array, ...]
-    """One row of elements for each input, as long as the memory it reaches over; gaps hold NaN bits."""
+    """One row of elements for each input, as long as the memory it reaches over; gaps hold the guard byte."""
     outputs: tuple[TensorSpec, ...]
     expected: tuple[Expectation, ...]
     evidence: bool
@@ -114,7 +114,7 @@ def quiet_pool() -> bool:
 def draw(spec: TensorSpec, rng: np.random.Generator, distribution: Distribution = DISTRIBUTIONS["given"]) -> Array:
     """Draw one input and return it as a row of elements, as it lies in memory."""
     dtype = NUMPY_DTYPES[spec.dtype]
-    flat = np.full(spec.storage * element_bytes(spec.dtype), 0xFF, dtype=np.uint8).view(dtype)
+    flat = np.full(spec.storage * element_bytes(spec.dtype), GUARD_BYTE, dtype=np.uint8).view(dtype)
     if spec.dtype == "bool":
         values: Array = rng.integers(0, 2, spec.shape)
     elif spec.dtype in UNIT_ROUNDOFF:

@@ -195,14 +195,18 @@ def read_message(fd: int, form: struct.Struct, seconds: float) -> tuple[int, ...
 
 
 def start_kernel(
-    library: Path, arena: Arena, limits: Limits, threads: int, place: Path, pipes: Pipes
+    library: Path, arena: Arena, limits: Limits, threads: int, place: Path, pipes: Pipes, without: Sequence[str] = ()
 ) -> subprocess.Popen[bytes]:
-    """Start the jail with a kernel; `place` is an empty folder, the kernel's root where that is granted."""
+    """Start the jail with a kernel; `place` is an empty folder, the kernel's root where that is granted.
+
+    `without` names layers ("namespaces", "filter") to leave out, as on a machine that does not grant them.
+    """
     cpu = limits.total_seconds * threads
     return subprocess.Popen(  # noqa: S603  (the jail is ours; what it loads is confined)
         [str(native().jail), "kernel", f"library={library}", f"place={place}", f"arena={arena.fd}",
          f"size={arena.size}", f"control={pipes.control}", f"reply={pipes.reply}", f"status={pipes.status}",
-         *_limit_arguments(limits, memory=limits.memory, cpu=cpu, file_bytes=limits.file_bytes, files=limits.files)],
+         *_limit_arguments(limits, memory=limits.memory, cpu=cpu, file_bytes=limits.file_bytes, files=limits.files),
+         *(f"{layer}=0" for layer in without)],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=pipes.errors, cwd=place, start_new_session=True,
         pass_fds=(arena.fd, pipes.control, pipes.reply, pipes.status), env=_environment(threads),
     )  # fmt: skip

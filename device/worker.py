@@ -42,7 +42,7 @@ class Worker:
     Nothing it says is trusted: the judge looks at the arena, at its own clock and at how the process ended.
     """
 
-    def __init__(self, library: Path, arena: Arena, limits: Limits, threads: int) -> None:
+    def __init__(self, library: Path, arena: Arena, limits: Limits, threads: int, without: Sequence[str] = ()) -> None:
         self._arena, self._limits = arena, limits
         self._folder = tempfile.mkdtemp(prefix="sagebook-")
         os.chmod(self._folder, 0o755)  # noqa: S103, PTH101  (empty; the worker's own user must be able to enter it)
@@ -53,7 +53,7 @@ class Worker:
         os.set_blocking(errors_out, False)
         pipes = Pipes(control_in, reply_out, status_out, errors_out)
         try:
-            self._jail = start_kernel(library, arena, limits, threads, Path(self._folder), pipes)
+            self._jail = start_kernel(library, arena, limits, threads, Path(self._folder), pipes, without)
         finally:
             for fd in (control_in, reply_out, status_out, errors_out):
                 os.close(fd)

@@ -168,7 +168,7 @@ int supervise(const std::string &kind, Options &options) {
             measures |= READ_ONLY_ROOT;
         }
     }
-    if (kernel && options.number("filter", 1)) measures |= FILTER;
+    if (kernel && options.number("filter", 1) && Filter::known()) measures |= FILTER;
     if (lands && !(measures & PRIVATE_ROOT)) measures |= LANDLOCK;
     if (kernel && geteuid() == 0) measures |= OWN_USER;
     const pid_t init = measures & PID_NAMESPACE ? start_init() : 0;

@@ -53,7 +53,7 @@ def test_forbidden_text_is_refused_with_its_line(line: str, named: str) -> None:
         'const char *s = "fork()";',
         'auto s = R"(dlopen("x"))";',
         "float fork_join = 1; int system_count = 2;",
-        "#include <cmath>\n#include <sys/types.h>\n#include <immintrin.h>\n#include \"sagebook_kernel.h\"",
+        '#include <cmath>\n#include <sys/types.h>\n#include <immintrin.h>\n#include "sagebook_kernel.h"',
         "#pragma omp parallel for simd reduction(+ : sum)",
         "int bind = 3; int y = bind + 1;",
         "auto c = '\\''; auto d = '\"'; float e = 1'024.5e-3f;",
@@ -84,9 +84,7 @@ def test_every_check_says_which_cheats_it_is_for() -> None:
 
 def test_a_call_hidden_from_the_text_is_found_in_the_shared_object(judge: Judge) -> None:
     """An alias by attribute leaves no call in the text; the name is still taken from the C library."""
-    source = kernel(
-        "if (n < 0) hidden(nullptr);\n", includes='extern "C" int hidden(const char *) __asm("system");\n'
-    )
+    source = kernel("if (n < 0) hidden(nullptr);\n", includes='extern "C" int hidden(const char *) __asm("system");\n')
     assert judge(source).data["summary"].startswith("no inline assembly: line 1: __asm")
     reached = kernel("int (*run)(const char *) = system;\nif (n < 0) run(nullptr);\n", includes="#include <cstdlib>\n")
     data = judge(reached).data

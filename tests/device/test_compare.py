@@ -57,9 +57,7 @@ def test_bound_grows_with_the_logarithm_of_the_accumulation() -> None:
     st.integers(1, 1 << 40),
     st.sampled_from(["float32", "float16", "bfloat16"]),
 )
-def test_hardened_is_never_looser_than_both_other_rules(
-    values: list[float], accumulation: int, dtype: str
-) -> None:
+def test_hardened_is_never_looser_than_both_other_rules(values: list[float], accumulation: int, dtype: str) -> None:
     """Whatever dtype and length: what `hardened` allows, `npukernelbench` or `literal` allows too."""
     size = np.abs(np.array(values))
     others = np.maximum(RULES["npukernelbench"](size, dtype, 1), RULES["literal"](size, dtype, 1))

@@ -114,6 +114,20 @@ class ResidentRetrievedError(RefusedError):
         )
 
 
+class NotApplicableError(RefusedError):
+    code = "not-applicable"
+
+    def __init__(self, experience: str, stage: str, kind: str, stages: Iterable[str]) -> None:
+        stages = tuple(stages)
+        super().__init__(
+            f"experience {experience!r} can not be retrieved in stage {stage!r}: that is a {kind} stage, "
+            f"and it applies to {_names(stages)} alone",
+            experience=experience,
+            stage=stage,
+            kind=kind,
+        )
+
+
 class NotOfferedError(RefusedError):
     code = "not-offered"
 
@@ -196,6 +210,18 @@ class StageOpenError(RefusedError):
         )
 
 
+class KindScoredError(RefusedError):
+    code = "kind-scored"
+
+    def __init__(self, task: str, kind: str, stage: str) -> None:
+        super().__init__(
+            f"the {kind} of task {task!r} was scored already, by stage {stage!r}; start another task to attempt it again",
+            task=task,
+            kind=kind,
+            stage=stage,
+        )
+
+
 class NoCorrectCandidateError(RefusedError):
     code = "no-correct-candidate"
 
@@ -231,6 +257,19 @@ class ReportInvalidError(InvalidInputError):
     """A judge's report whose signature, form or subject does not hold."""
 
     code = "report-invalid"
+
+
+class ReportUsedError(ConflictError):
+    """One report can not speak for two candidates, even of the same source."""
+
+    code = "report-used"
+
+    def __init__(self, report: str, candidate: str) -> None:
+        super().__init__(
+            f"the report {report} was handed in for candidate {candidate!r}; have this candidate judged itself",
+            report=report,
+            candidate=candidate,
+        )
 
 
 class RuleInvalidError(InvalidInputError):

@@ -140,8 +140,8 @@ def open_stage(state: State, new: ev.StageStarted) -> list[ev.Event]:
     running = _running_stage(state, task)
     if running is not None:
         raise errors.StageOpenError(task.id, running)
-    if new.kind == "optimization" and new.basis == "judged" and task.first_correct() is None:
-        raise errors.NoCorrectCandidateError(task.id)
+    if new.basis == "judged":
+        _check_judged(state, task, new)
     withheld = _withheld(state, new)
     rules = tuple(name for name in state.residents if name != withheld)
     tokens = sum(state.experiences[name].tokens or 0 for name in rules)
@@ -151,6 +151,25 @@ def open_stage(state: State, new: ev.StageStarted) -> list[ev.Event]:
     events.append(ev.RulesPresented(stage=new.stage, rules=rules, tokens=tokens))
     events.extend(_questioned(state, task, rules))
     return events
+
+
+def _check_judged(state: State, task: Task, new: ev.StageStarted) -> None:
+    """A judged stage is one of its task's two, each scored once: a second would be given the first one's gain again.
+
+    A reported stage was played elsewhere and stands as it was told.
+    """
+    if new.operator != task.operator:
+        raise errors.InvalidInputError(
+            f"stage {new.stage!r} is on operator {new.operator!r}, its task {task.id!r} on {task.operator!r}; "
+            "start a task for each operator",
+            stage=new.stage,
+            task=task.id,
+        )
+    for stage in (state.stages[name] for name in task.stages):
+        if stage.kind == new.kind and stage.status == "scored" and not stage.invalid:
+            raise errors.KindScoredError(task.id, new.kind, stage.id)
+    if new.kind == "optimization" and task.first_correct() is None:
+        raise errors.NoCorrectCandidateError(task.id)
 
 
 def _questioned(state: State, task: Task, names: Iterable[str]) -> list[ev.Event]:
@@ -181,8 +200,11 @@ def retrieve(state: State, found: ev.ExperiencesRetrieved) -> list[ev.Event]:
     """Record what a query was answered with, and which of it has no evidence where the task runs."""
     stage = _open_stage(state, found.stage)
     for name in found.offered:
-        if live(state, name).resident:
+        experience = live(state, name)
+        if experience.resident:
             raise errors.ResidentRetrievedError(name, found.stage)
+        if stage.kind not in experience.stages:
+            raise errors.NotApplicableError(name, found.stage, stage.kind, experience.stages)
     return [found, *_questioned(state, state.tasks[stage.task], found.offered)]
 
 
@@ -248,6 +270,9 @@ def hand_in_report(state: State, stage_name: str, name: str, facts: Sequence[ev.
         raise errors.ReportInvalidError(
             f"candidate {name!r} has a report already; propose a new candidate to be judged again"
         )
+    for fact in facts:
+        if isinstance(fact, ev.CandidateCompiled) and fact.report in state.reports:
+            raise errors.ReportUsedError(fact.report, state.reports[fact.report])
     return list(facts)
 
 

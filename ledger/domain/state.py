@@ -186,6 +186,8 @@ class State:
     """Experiences that are or were resident."""
     residents: dict[str, None] = field(default_factory=dict)
     """In the order of their admission."""
+    reports: dict[str, str] = field(default_factory=dict)
+    """Blob of each judge's report -> the candidate that it was handed in for."""
     conflicts: dict[str, Conflict] = field(default_factory=dict)
     conflicts_of: dict[str, list[Conflict]] = field(default_factory=dict)
     """By experience."""
@@ -378,6 +380,7 @@ def _compiled(state: State, event: ev.CandidateCompiled) -> None:
     candidate = _candidate(state, event.stage, event.candidate)
     candidate.report = event.report
     candidate.artefact = event.artefact
+    state.reports[event.report] = event.candidate
     if not event.ok:
         candidate.outcome = "compile_error"
         candidate.summary = event.summary

@@ -66,16 +66,19 @@ def hindrance(state: State, experience: Experience) -> Hindrance:
         for r in others
         if r.resident and r.priority >= priority
     )
-    live = not experience.retired and gated and bool(experience.tokens)
+    if experience.retired or policy.consolidation == "none":
+        # Nothing that a number could change stands in the way.
+        return Hindrance(experience.retired, not experience.retired, None, 0, 0, False, None, (), None)
+    live = gated and bool(experience.tokens)
     return Hindrance(
-        retired=experience.retired,
-        no_residents=policy.consolidation == "none",
-        value_short=-standing.value if gated and standing.value <= 0.0 else None,
+        retired=False,
+        no_residents=False,
+        value_short=abs(standing.value) if gated and standing.value <= 0.0 else None,
         adoptions_missing=max(policy.min_adoptions - standing.adoptions, 0) if gated else 0,
         operators_missing=max(policy.min_operators - standing.operators, 0) if gated else 0,
         rule_missing=experience.rule is None,
         against=line.against if line else None,
-        above=above if line is None or not line.resident else (),
+        above=above if experience.tokens and (line is None or not line.resident) else (),
         least=_least(state, experience, standing, [(r.priority, r.tokens) for r in others]) if live else None,
     )
 

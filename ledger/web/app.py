@@ -9,6 +9,7 @@ from ledger.version import VERSION
 from ledger.web import problems
 from ledger.web.api import audit, experiences, governance, libraries, log, stages, tasks
 from ledger.web.etag import EntityTags
+from ledger.web.pages import routes as pages
 
 
 def create_app(ledger: Ledger) -> FastAPI:
@@ -28,6 +29,7 @@ def create_app(ledger: Ledger) -> FastAPI:
     problems.install(app)
     for subject in (libraries, experiences, tasks, stages, governance, log, audit):
         app.include_router(subject.router)
+    app.include_router(pages.router)
     app.add_middleware(EntityTags)
 
     @app.get("/health", tags=["service"])

@@ -95,7 +95,7 @@ def _compile(
     gxx: str, source: str, command: Sequence[str], place: Path, limits: Limits, masks: Sequence[Path]
 ) -> tuple[str, str] | None:
     """Run the compiler in `place`; return the outcome and its text, None when it ran out of time."""
-    place.joinpath("kernel.cpp").write_text(source, encoding="utf-8")
+    place.joinpath("kernel.cpp").write_bytes(source.encode("utf-8", "surrogatepass"))
     shutil.copyfile(HEADER, place / HEADER.name)
     done = sandbox.run_command([gxx, *command[1:]], place, limits, masks)
     if done.timed_out:

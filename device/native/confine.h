@@ -6,6 +6,7 @@
 #include <linux/capability.h>
 #include <linux/landlock.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -59,6 +60,23 @@ inline int64_t enter_namespaces() {
     return got;
 }
 
+inline bool copy_all(int from, int to) {
+    char block[1 << 16];
+    ssize_t n;
+    while ((n = read(from, block, sizeof block)) > 0)
+        if (write(to, block, static_cast<size_t>(n)) != n) return false;
+    return n == 0;
+}
+
+// Without a private root the worker's own user may not reach the library's folder: it gets a copy by descriptor.
+inline int copy_to_memory(const std::string &library) {
+    const int from = open(library.c_str(), O_RDONLY | O_CLOEXEC);
+    const int to = memfd_create("kernel", 0);
+    const bool ok = from >= 0 && to >= 0 && fchmod(to, 0444) == 0 && copy_all(from, to);
+    close(from);
+    return ok ? to : -1;
+}
+
 // A root that holds one file, the kernel, and nothing can be written to it. `place` is an empty directory.
 inline bool private_root(const std::string &place, const std::string &library, std::string &inside) {
     if (mount("none", place.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "size=256m,nr_inodes=16,mode=755") != 0) return false;
@@ -67,11 +85,10 @@ inline bool private_root(const std::string &place, const std::string &library, s
     int from = open(library.c_str(), O_RDONLY | O_CLOEXEC);
     int to = open(copy.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     if (from < 0 || to < 0) return false;
-    char block[1 << 16];
-    for (ssize_t n; (n = read(from, block, sizeof block)) > 0;)
-        if (write(to, block, n) != n) return false;
+    const bool copied = copy_all(from, to);
     close(from);
     close(to);
+    if (!copied) return false;
     if (mount("none", place.c_str(), nullptr, MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV, nullptr) != 0) return false;
     if (chdir(place.c_str()) != 0) return false;
     if (syscall(SYS_pivot_root, ".", ".") != 0) return false;
@@ -122,8 +139,8 @@ inline void drop_capabilities() {
     syscall(SYS_capset, &header, none);
 }
 
-// Without a private root, Landlock still keeps the kernel to reading one directory (its own) and the libraries.
-inline bool landlock(const std::string &library) {
+// Without a private root, Landlock still keeps the kernel from everything but reading the machine's libraries.
+inline bool landlock() {
 #ifdef SYS_landlock_create_ruleset
     const uint64_t all = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;  // the thirteen rights of the first ABI
     const uint64_t reading = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
@@ -131,9 +148,8 @@ inline bool landlock(const std::string &library) {
     attr.handled_access_fs = all;
     const int rules = static_cast<int>(syscall(SYS_landlock_create_ruleset, &attr, sizeof attr, 0));
     if (rules < 0) return false;
-    const std::string own = library.substr(0, library.rfind('/') + 1);
-    for (const std::string &path : {own, std::string("/usr/lib"), std::string("/lib"), std::string("/lib64")}) {
-        const int fd = open(path.c_str(), O_PATH | O_CLOEXEC);
+    for (const char *path : {"/usr/lib", "/lib", "/lib64"}) {
+        const int fd = open(path, O_PATH | O_CLOEXEC);
         if (fd < 0) continue;
         landlock_path_beneath_attr beneath = {};
         beneath.allowed_access = reading;
@@ -145,7 +161,6 @@ inline bool landlock(const std::string &library) {
     close(rules);
     return ok;
 #else
-    (void)library;
     return false;
 #endif
 }

@@ -72,17 +72,19 @@ void set_limits(const Options &options, int64_t extra_memory) {
     const size_t size = static_cast<size_t>(options.number("size"));
     char *arena = static_cast<char *>(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, arena_fd, 0));
     if (arena == MAP_FAILED) fail("mapping the arena", SETUP_FAILED);
-    close_all_but({control, reply});
+    const int library_fd = static_cast<int>(options.number("library_fd"));
+    close_all_but({control, reply, library_fd});
     note = reinterpret_cast<Note *>(arena);
     std::set_new_handler(out_of_memory);
     set_limits(options, static_cast<int64_t>(size));
     if (measures & (OWN_USER | USER_NAMESPACE)) limit(RLIMIT_NPROC, options.number("processes", 64));
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail("giving up new privileges", SETUP_FAILED);
-    if (measures & LANDLOCK) landlock(library);
+    if (measures & LANDLOCK) landlock();
     watch_signals();
     if (measures & FILTER && !Filter(reply).install(true)) fail("installing the first filter", SETUP_FAILED);
     void *handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle) fail("loading the kernel", LOAD_FAILED);
+    close(library_fd);
     const Entry entry = reinterpret_cast<Entry>(dlsym(handle, "sagebook_kernel"));
     if (!entry) fail("finding sagebook_kernel", LOAD_FAILED);
     if (measures & FILTER && !Filter(reply).install(false)) fail("installing the second filter", SETUP_FAILED);
@@ -167,6 +169,13 @@ int supervise(const std::string &kind, Options &options) {
         } else if (!kernel && read_only_root(options.text("place"), options.masks)) {
             measures |= READ_ONLY_ROOT;
         }
+    }
+    if (kernel && !(measures & PRIVATE_ROOT)) {
+        const int fd = copy_to_memory(library);
+        if (fd < 0) fail("copying the kernel", SETUP_FAILED);
+        options.values["library_fd"] = std::to_string(fd);
+        library = "/proc/self/fd/" + std::to_string(fd);
+        keep.push_back(fd);
     }
     if (kernel && options.number("filter", 1) && Filter::known()) measures |= FILTER;
     if (lands && !(measures & PRIVATE_ROOT)) measures |= LANDLOCK;

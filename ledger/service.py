@@ -58,8 +58,9 @@ class Batch:
     def emit(self, events: Sequence[ev.Event]) -> None:
         """Take what was decided; later decisions of the same command see it."""
         for event in events:
+            # Before it is applied: a state that was half moved is known to have moved.
+            self.events.append(event)
             evolve(self.state, event)
-        self.events.extend(events)
 
     def blob(self, data: bytes | str) -> str:
         """Store a text or file with the batch; returns its SHA-256."""
@@ -130,7 +131,7 @@ class Ledger:
             )
         state = initial()
         for recorded in self.recorded(library, until=sequence):
-            evolve(state, recorded.event)
+            _fold(state, recorded)
         return state
 
     def sequence_at(self, library: str, moment: datetime) -> int:
@@ -168,10 +169,9 @@ class Ledger:
 
     def verify(self, library: str) -> chain.Verdict:
         """Check every stored record against the hash chain and the head."""
-        head = self._log.head(library)
-        if head.sequence == 0 and library not in self.libraries():
+        if self._log.head(library).sequence == 0 and not any(True for _ in self._log.read(library, limit=1)):
             raise errors.UnknownLibraryError(library, self.libraries())
-        return chain.verify(library, self._log.read(library), head)
+        return chain.audit(self._log, library)
 
     def put_blob(self, sha256: str, data: bytes) -> None:
         """Store content under its hash."""
@@ -321,15 +321,27 @@ class Ledger:
         texts_changed = False
         try:
             for stored in self._log.read(opened.name, after=opened.state.sequence):
-                event = codec.decode(stored.record).event
-                texts_changed = texts_changed or isinstance(event, _TEXTS)
-                evolve(opened.state, event)
+                recorded = codec.decode(stored.record)
+                texts_changed = texts_changed or isinstance(recorded.event, _TEXTS)
+                _fold(opened.state, recorded)
         except BaseException:
             opened.state = initial()
             opened.index = None
             raise
         if texts_changed:
             opened.index = None
+
+
+def _fold(state: State, recorded: codec.Recorded[ev.Event]) -> None:
+    """Move the state on. Raises LogCorruptError where the event names what no event before it brought."""
+    try:
+        evolve(state, recorded.event)
+    except KeyError as error:
+        raise errors.LogCorruptError(
+            recorded.library,
+            recorded.sequence,
+            f"the event names {error}, which no record before it brought; `sagebook verify` finds where the log was changed",
+        ) from error
 
 
 def event_record(library: str, stored: Stored, previous: bytes) -> wire.EventRecord:

@@ -5,19 +5,26 @@ from __future__ import annotations
 import logging
 import sys
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import httpx
 import structlog
 from fastapi import FastAPI
 
 from ledger.client import LedgerClient
+from ledger.errors import StoreUnavailableError
 from ledger.inprocess import InProcessTransport
 from ledger.service import Ledger
 from ledger.settings import Settings, default_database_url
 from ledger.store.log import Log
 from ledger.store.memory import MemoryLog
 from ledger.web.app import create_app
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 
 def configure_logging(settings: Settings) -> None:
@@ -64,6 +71,38 @@ def open_ledger(database_url: str | None = None) -> Ledger:
 def memory_ledger() -> Ledger:
     """A ledger that ends with the process."""
     return Ledger(MemoryLog(), now=_now, new_id=_new_id)
+
+
+def upgrade_database(database_url: str) -> str:
+    """Bring a database to this version's schema; returns its name. Raises SchemaUnknownError, StoreUnavailableError."""
+    from ledger.store import migrate  # noqa: PLC0415 - see open_ledger
+
+    with _engine(database_url) as engine:
+        migrate.upgrade(engine)
+        return migrate.head()
+
+
+def schema_of(database_url: str) -> tuple[str | None, str]:
+    """The schema that a database has (None: it was never migrated) and the one that this version needs."""
+    from ledger.store import migrate  # noqa: PLC0415 - see open_ledger
+
+    with _engine(database_url) as engine:
+        return migrate.current(engine), migrate.head()
+
+
+@contextmanager
+def _engine(database_url: str) -> Iterator[Engine]:
+    from sqlalchemy.exc import DBAPIError  # noqa: PLC0415 - see open_ledger
+
+    from ledger.store.engine import make_engine  # noqa: PLC0415
+
+    engine = make_engine(database_url)
+    try:
+        yield engine
+    except DBAPIError as error:
+        raise StoreUnavailableError(engine.url.render_as_string(hide_password=True), str(error.orig)) from error
+    finally:
+        engine.dispose()
 
 
 def build_app(database_url: str | None = None) -> FastAPI:

@@ -1,12 +1,14 @@
 """The ledger's commands. Data goes to standard output, everything else to standard error.
 
 Exit codes: 0 done, 1 unexpected, 2 usage, 3 not found, 4 refused or conflict, 6 unreachable, 7 verification failed.
+An import ends with 2 at a line that is no record, and with 4 at a record that is refused.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +21,7 @@ from ledger import errors
 
 if TYPE_CHECKING:
     from ledger.client import LedgerClient
+    from ledger.settings import Settings
 
 Library = Annotated[str, typer.Argument(help="Name of the library.", show_default=False)]
 Db = Annotated[
@@ -45,8 +48,26 @@ EXIT = (
 
 def fail(error: errors.LedgerError) -> NoReturn:
     """Say what was refused and leave with the code for it."""
-    typer.echo(f"sagebook: {error.message} [{error.code}]", err=True)
-    raise typer.Exit(next((code for kind, code in EXIT if isinstance(error, kind)), 1))
+    cause = error.facts.get("cause")
+    refused = isinstance(error, errors.TraceInvalidError) and cause not in {None, error.code}
+    typer.echo(f"sagebook: {error.message} [{cause if refused else error.code}]", err=True)
+    raise typer.Exit(4 if refused else next((code for kind, code in EXIT if isinstance(error, kind)), 1))
+
+
+def settings_with(**given: str | int | None) -> Settings:
+    """Settings with what the command line gave; ends the command where one can not be read."""
+    from pydantic import ValidationError  # noqa: PLC0415 - `--help` needs none
+
+    from ledger.settings import Settings, config_file  # noqa: PLC0415
+
+    try:
+        return Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = "_".join(str(part) for part in first["loc"])
+        fail(errors.InvalidInputError(f"setting {name!r} (SAGEBOOK_{name.upper()}) is wrong: {first['msg']}"))
+    except (OSError, ValueError) as error:
+        fail(errors.InvalidInputError(f"the settings file {config_file()} can not be read: {error}"))
 
 
 @contextmanager
@@ -60,9 +81,8 @@ def client(db: str | None, server: str | None) -> Iterator[LedgerClient]:
             opened = LedgerClient.connect(server, actor=actor)
         else:
             from ledger.bootstrap import configure_logging, embedded_client  # noqa: PLC0415
-            from ledger.settings import Settings  # noqa: PLC0415
 
-            settings = Settings(database_url=db) if db else Settings()
+            settings = settings_with(database_url=db)
             configure_logging(settings)
             opened = embedded_client(settings.database_url, actor=actor)
         with opened:
@@ -94,7 +114,7 @@ def policy_argument(given: str | None) -> str | dict[str, Any] | None:
         fields = json.loads(text)
     except FileNotFoundError:
         raise errors.PolicyError(f"there is no policy file {given!r}") from None
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise errors.PolicyError(f"the policy file {given!r} can not be read: {error}") from None
     if not isinstance(fields, dict):
         raise errors.PolicyError(f"the policy file {given!r} holds no object of policy fields")
@@ -127,17 +147,21 @@ def serve(app: typer.Typer) -> None:
         import uvicorn  # noqa: PLC0415
 
         from ledger.bootstrap import build_app, configure_logging  # noqa: PLC0415
-        from ledger.settings import Settings  # noqa: PLC0415
 
-        given = {"database_url": db, "host": host, "port": port}
-        settings = Settings(**{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
+        settings = settings_with(database_url=db, host=host, port=port)
         configure_logging(settings)
         try:
             application = build_app(settings.database_url)
         except errors.LedgerError as error:
             fail(error)
-        typer.echo(f"ledger on http://{settings.host}:{settings.port}, database {settings.database_url}", err=True)
-        uvicorn.run(application, host=settings.host, port=settings.port, log_level="warning", access_log=False)
+        config = uvicorn.Config(
+            application, host=settings.host, port=settings.port, log_level="warning", access_log=False
+        )
+        listening = config.bind_socket()
+        host, port = listening.getsockname()[:2]
+        shown = f"[{host}]" if ":" in str(host) else host
+        typer.echo(f"ledger on http://{shown}:{port}, database {_shown(settings.database_url)}", err=True)
+        uvicorn.Server(config).run(sockets=[listening])
 
 
 def db_upgrade(app: typer.Typer) -> None:
@@ -148,39 +172,33 @@ def db_upgrade(app: typer.Typer) -> None:
     @group.command("upgrade", epilog="Example: sagebook db upgrade --db postgresql+psycopg://…")
     def upgrade_command(db: Db = None) -> None:
         """Bring the database to this version's schema."""
-        from sqlalchemy import create_engine  # noqa: PLC0415
+        from ledger.bootstrap import upgrade_database  # noqa: PLC0415
 
-        from ledger.settings import Settings  # noqa: PLC0415
-        from ledger.store import migrate  # noqa: PLC0415
-
-        settings = Settings(database_url=db) if db else Settings()
-        engine = create_engine(settings.database_url)
         try:
-            migrate.upgrade(engine)
-            typer.echo(f"schema {migrate.head()}", err=True)
+            typer.echo(f"schema {upgrade_database(settings_with(database_url=db).database_url)}", err=True)
         except errors.LedgerError as error:
             fail(error)
-        finally:
-            engine.dispose()
 
     @group.command("status", epilog="Example: sagebook db status --json")
     def status_command(db: Db = None, as_json: AsJson = False) -> None:
         """Show the database's schema and this version's."""
-        from sqlalchemy import create_engine  # noqa: PLC0415
+        from ledger.bootstrap import schema_of  # noqa: PLC0415
 
-        from ledger.settings import Settings  # noqa: PLC0415
-        from ledger.store import migrate  # noqa: PLC0415
-
-        settings = Settings(database_url=db) if db else Settings()
-        engine = create_engine(settings.database_url)
+        url = settings_with(database_url=db).database_url
         try:
-            facts = {"database": settings.database_url, "schema": migrate.current(engine), "wanted": migrate.head()}
-        finally:
-            engine.dispose()
+            found, wanted = schema_of(url)
+        except errors.LedgerError as error:
+            fail(error)
+        facts = {"database": _shown(url), "schema": found, "wanted": wanted}
         if as_json:
             show(facts)
         else:
             typer.echo("\n".join(f"{k}: {v}" for k, v in facts.items()))
+
+
+def _shown(url: str) -> str:
+    """A database URL without its password."""
+    return re.sub(r"(://[^:/@]*):[^@/]*@", r"\1:***@", url)
 
 
 def lines_of(path: Path) -> Iterator[bytes]:
@@ -188,5 +206,8 @@ def lines_of(path: Path) -> Iterator[bytes]:
     if str(path) == "-":
         yield from sys.stdin.buffer
         return
-    with path.open("rb") as file:
-        yield from file
+    try:
+        with path.open("rb") as file:
+            yield from file
+    except OSError as error:
+        raise errors.InvalidInputError(f"the trace {str(path)!r} can not be read: {error}") from None

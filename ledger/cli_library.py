@@ -91,6 +91,7 @@ def register_library(app: typer.Typer) -> None:
                 typer.echo(f"{key}: {value}")
 
     _register_import(app)
+    _register_export(app)
     _register_reading(app)
 
 
@@ -100,24 +101,40 @@ def _register_import(app: typer.Typer) -> None:
         library: cli.Library,
         trace: Annotated[Path, typer.Argument(help="Trace as JSON lines; - reads standard input.", show_default=False)],
         policy: Policy = None,
+        resume: Annotated[bool, typer.Option("--resume", help="Pass over records that the library holds.")] = False,
         db: cli.Db = None,
         server: cli.Server = None,
         as_json: cli.AsJson = False,
     ) -> None:
         """Import a trace; the library is created if there is none. A refused record names its line; those before it stay."""
-        if str(trace) != "-" and not trace.is_file():
+        if str(trace) != "-" and not trace.exists():
             typer.echo(f"sagebook: there is no trace {str(trace)!r}", err=True)
             raise typer.Exit(3)
         with cli.client(db, server) as ledger:
             wanted = cli.policy_argument(policy)
             _ensure(ledger, library, wanted)
-            done = ledger.import_trace(library, cli.lines_of(trace))
+            done = ledger.import_trace(library, cli.lines_of(trace), resume=resume)
             if as_json:
                 cli.show(done)
             else:
                 typer.echo(
                     f"{done.records} records, {done.events} events; {library} is at sequence {done.sequence}", err=True
                 )
+
+
+def _register_export(app: typer.Typer) -> None:
+    @app.command("export", epilog="Example: sagebook export team --trace > team.jsonl")
+    def export(
+        library: cli.Library,
+        trace: Annotated[bool, typer.Option("--trace", help="As a trace (JSON lines).")] = False,
+        db: cli.Db = None,
+        server: cli.Server = None,
+    ) -> None:
+        """Write a library to standard output as a trace that imports to the same state."""
+        if not trace:
+            raise typer.BadParameter("say in which form: --trace")
+        with cli.client(db, server) as ledger:
+            typer.echo(ledger.export_trace(library).decode(), nl=False)
 
 
 def _ensure(ledger: LedgerClient, library: str, wanted: str | dict[str, Any] | None) -> None:

@@ -362,7 +362,15 @@ class LedgerClient:
         """Check every stored record against the hash chain."""
         return self._get(wire.Verification, f"{self._lib(library)}/verification")
 
-    def import_trace(self, library: str, lines: Iterable[bytes]) -> wire.ImportedTrace:
-        """Import a trace (JSON lines). Raises TraceInvalidError with the line; the lines before it are stored."""
-        response = self._send("POST", f"{self._lib(library)}/import", content=b"".join(lines), retry=False)
+    def import_trace(self, library: str, lines: Iterable[bytes], *, resume: bool = False) -> wire.ImportedTrace:
+        """Import a trace (JSON lines). Raises TraceInvalidError with the line; the lines before it are stored.
+
+        With `resume`, records that the library holds already are passed over.
+        """
+        path = f"{self._lib(library)}/import"
+        response = self._send("POST", path, content=lines, params={"resume": resume or None}, retry=False)
         return wire.ImportedTrace.model_validate_json(response.content)
+
+    def export_trace(self, library: str) -> bytes:
+        """The library as a trace that imports to the same state. Raises NotExpressibleError."""
+        return self._send("GET", f"{self._lib(library)}/export").content

@@ -386,6 +386,15 @@ class UnreachableError(LedgerError):
         super().__init__(f"the ledger at {url} can not be reached: {reason}; start it with `sagebook serve`", url=url)
 
 
+class CursorInvalidError(InvalidInputError):
+    """A cursor that this list did not give."""
+
+    code = "cursor-invalid"
+
+    def __init__(self, cursor: str) -> None:
+        super().__init__(f"cursor {cursor!r} was not given by this list; start without one", cursor=cursor)
+
+
 class RequestInvalidError(InvalidInputError):
     """A request whose body or parameters do not have the form that the API documents."""
 
@@ -418,3 +427,15 @@ class NothingToReverseError(RefusedError):
 
     def __init__(self, subject: str, why: str) -> None:
         super().__init__(f"{subject!r} can not be reversed: {why}", subject=subject)
+
+
+class NotExpressibleError(RefusedError):
+    """Something happened in the library that the trace format has no record for."""
+
+    code = "trace-not-expressible"
+
+    def __init__(self, sequence: int, what: str) -> None:
+        super().__init__(
+            f"sequence {sequence} can not be told in a trace: {what}; copy the database instead (`sagebook backup`)",
+            sequence=sequence,
+        )

@@ -6,6 +6,7 @@ report, and is recorded as such.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
@@ -15,6 +16,7 @@ from ledger import views, wire
 from ledger.domain import decide
 from ledger.domain import events as ev
 from ledger.errors import LedgerError, TraceInvalidError
+from ledger.domain.state import State
 from ledger.service import Batch, Call, Ledger
 
 
@@ -85,21 +87,42 @@ TraceRecord = Annotated[ExperienceRecord | StageRecord | RuleRecord | RetireReco
 _READ: TypeAdapter[ExperienceRecord | StageRecord | RuleRecord | RetireRecord] = TypeAdapter(TraceRecord)
 
 
-def import_trace(ledger: Ledger, call: Call, library: str, lines: Iterable[bytes]) -> wire.ImportedTrace:
-    """Take a trace in, line by line. Raises TraceInvalidError with the line; what came before it is stored."""
+def import_trace(
+    ledger: Ledger, call: Call, library: str, lines: Iterable[bytes], *, resume: bool = False
+) -> wire.ImportedTrace:
+    """Take a trace in, line by line. Raises TraceInvalidError with the line; what came before it is stored.
+
+    With `resume`, records that the library holds already are passed over, so that an import that broke off goes on.
+    """
     with ledger.reading(library) as state:
         before = state.sequence
     records = 0
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        _import_line(ledger, call, library, number, line)
-        records += 1
+        records += _import_line(ledger, call, library, number, line, resume=resume)
     with ledger.reading(library) as state:
         return wire.ImportedTrace(records=records, events=state.sequence - before, sequence=state.sequence)
 
 
-def _import_line(ledger: Ledger, call: Call, library: str, number: int, line: bytes) -> None:
+def _held(state: State, record: ExperienceRecord | StageRecord | RuleRecord | RetireRecord) -> bool:
+    """Whether the library holds this very record; the same id with another content is left to be refused."""
+    match record:
+        case ExperienceRecord():
+            known = state.experiences.get(record.id)
+            return known is not None and known.body == hashlib.sha256(record.body.encode()).hexdigest()
+        case StageRecord():
+            stage = state.stages.get(record.id)
+            return stage is not None and stage.status == "scored" and stage.operator == record.operator
+        case RuleRecord():
+            known = state.experiences.get(record.experience)
+            return known is not None and known.rule == hashlib.sha256(record.text.encode()).hexdigest()
+        case RetireRecord():
+            known = state.experiences.get(record.experience)
+            return known is not None and known.retired
+
+
+def _import_line(ledger: Ledger, call: Call, library: str, number: int, line: bytes, *, resume: bool) -> bool:
     try:
         record = _READ.validate_json(line)
     except ValidationError as error:
@@ -108,6 +131,8 @@ def _import_line(ledger: Ledger, call: Call, library: str, number: int, line: by
         raise TraceInvalidError(number, f"{where or 'record'}: {first['msg']}", "trace-invalid") from None
 
     def command(batch: Batch) -> None:
+        if resume and _held(batch.state, record):
+            return
         match record:
             case ExperienceRecord():
                 _experience(batch, record)
@@ -119,9 +144,11 @@ def _import_line(ledger: Ledger, call: Call, library: str, number: int, line: by
                 batch.emit(decide.retire_experience(batch.state, record.experience, record.reason))
 
     try:
-        ledger.execute(library, Call(actor=call.actor), command, lambda _: None)
+        taken: list[int] = []
+        ledger.execute(library, Call(actor=call.actor), command, lambda batch: taken.append(len(batch.events)))
     except LedgerError as error:
         raise TraceInvalidError(number, error.message, error.code) from error
+    return bool(taken[-1])
 
 
 def _experience(batch: Batch, record: ExperienceRecord) -> None:

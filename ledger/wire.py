@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+
+def _not_a_step(name: str) -> str:
+    """Refuse the two names that a path can not hold: clients and proxies resolve them away."""
+    if name in {".", ".."}:
+        raise ValueError("an id can not be `.` or `..`")
+    return name
+
 
 StageKind = Literal["correctness", "optimization"]
-Id = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\s/?#%\x00-\x1f][^/?#%\x00-\x1f]*$")]
+Id = Annotated[
+    str,
+    Field(min_length=1, max_length=200, pattern=r"^[^\s/?#%\x00-\x1f][^/?#%\x00-\x1f]*$"),
+    AfterValidator(_not_a_step),
+]
+"""A part of a path: kept as it is given."""
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Text = Annotated[str, Field(max_length=4_000_000)]
 Line = Annotated[str, Field(max_length=20_000)]
@@ -29,6 +42,8 @@ class NewLibrary(Wire):
     library: Id
     policy: str | dict[str, Any] = "sage"
     title: str = ""
+    # A number that is not finite is refused by its field's name, which a null would hide.
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="constants")
 
 
 class Library(Wire):

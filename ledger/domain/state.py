@@ -102,6 +102,8 @@ class Stage:
     withheld: str | None = None
     decisions: dict[str, bool] = field(default_factory=dict)
     """Experience -> adopted at least once."""
+    reasons: dict[str, str] = field(default_factory=dict)
+    """The reason of the adoption, or else of the last decision."""
     candidates: list[str] = field(default_factory=list)
     outcome: ev.OutcomeReported | None = None
     invalid: bool = False
@@ -353,8 +355,11 @@ def _rule_withheld(state: State, event: ev.RuleWithheld) -> None:
 
 
 def _decided(state: State, event: ev.AdoptionDecided) -> None:
-    decisions = state.stages[event.stage].decisions
-    decisions[event.experience] = decisions.get(event.experience, False) or event.adopted
+    stage = state.stages[event.stage]
+    already = stage.decisions.get(event.experience, False)
+    if event.adopted or not already:
+        stage.reasons[event.experience] = event.reason
+    stage.decisions[event.experience] = already or event.adopted
 
 
 def _proposed(state: State, event: ev.CandidateProposed) -> None:

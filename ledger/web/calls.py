@@ -15,19 +15,29 @@ def _ledger(request: Request) -> Ledger:
     return cast("Ledger", request.app.state.ledger)
 
 
-async def _call(
-    request: Request,
-    idempotency_key: Annotated[
-        str | None, Header(max_length=255, description="A repeat with the same key gets the first answer.")
-    ] = None,
+def _actor(
     x_actor: Annotated[str, Header(max_length=400, description="Who asks, percent-encoded.")] = "anonymous",
-) -> Call:
-    body = await request.body() if idempotency_key else b""
-    content = b"\n".join((request.method.encode(), request.url.path.encode(), body))
-    return Call(actor=unquote(x_actor), key=idempotency_key, content=content)
+) -> str:
+    return unquote(x_actor)
 
 
 TheLedger = Annotated[Ledger, Depends(_ledger)]
+TheActor = Annotated[str, Depends(_actor)]
+
+
+async def _call(
+    request: Request,
+    actor: TheActor,
+    idempotency_key: Annotated[
+        str | None,
+        Header(min_length=1, max_length=255, description="A repeat with the same key gets the first answer."),
+    ] = None,
+) -> Call:
+    body = await request.body() if idempotency_key else b""
+    content = b"\n".join((request.method.encode(), request.url.path.encode(), body))
+    return Call(actor=actor, key=idempotency_key, content=content)
+
+
 TheCall = Annotated[Call, Depends(_call)]
 
 

@@ -46,7 +46,7 @@ class EntityTags:
         asked = Headers(scope=scope).get("if-none-match", "")
         headers = MutableHeaders(raw=start["headers"])
         headers["ETag"] = tag
-        if tag in {item.strip() for item in asked.split(",")}:
+        if {item.strip().removeprefix("W/") for item in asked.split(",")} & {tag, "*"}:
             start["status"] = 304
             body = b""
             del headers["content-length"]

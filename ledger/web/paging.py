@@ -5,16 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 
-from ledger.errors import InvalidInputError
-
-
-class CursorInvalidError(InvalidInputError):
-    """A cursor that this list did not give."""
-
-    code = "cursor-invalid"
-
-    def __init__(self, cursor: str) -> None:
-        super().__init__(f"cursor {cursor!r} was not given by this list; start without one", cursor=cursor)
+from ledger.errors import CursorInvalidError
 
 
 def pack(listing: str, position: int) -> str:
@@ -29,8 +20,9 @@ def unpack(listing: str, cursor: str | None) -> int:
     try:
         text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
         position, _, named = text.partition(":")
-        if named != listing:
-            raise CursorInvalidError(cursor)
-        return int(position)
+        found = int(position)
     except (ValueError, binascii.Error):
         raise CursorInvalidError(cursor) from None
+    if named != listing or found < 0:
+        raise CursorInvalidError(cursor)
+    return found

@@ -21,6 +21,8 @@ STATUS: tuple[tuple[type[errors.LedgerError], int], ...] = (
     (errors.RefusedError, 409),
     (errors.InvalidInputError, 422),
     (errors.SchemaOutdatedError, 503),
+    (errors.SchemaUnknownError, 503),
+    (errors.StoreUnavailableError, 503),
     (errors.LogCorruptError, 500),
     (errors.LedgerError, 500),
 )

@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import tempfile
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
 from ledger import wire
 from ledger.commands import audit
 from ledger.service import Call, event_record
 from ledger.trace import import_trace
-from ledger.web.calls import TheLedger, reply
+from ledger.transfer import export_trace
+from ledger.web.calls import TheActor, TheLedger, reply
 
 router = APIRouter(prefix="/v1/libraries/{library}", tags=["log"])
 
 _SPOOL_BYTES = 8 << 20
+_PART_BYTES = 1 << 16
+
+
+def _content(media_type: str) -> dict[str, Any]:
+    """The body of a route that reads it as it is."""
+    return {
+        "requestBody": {"required": True, "content": {media_type: {"schema": {"type": "string", "format": "binary"}}}}
+    }
 
 
 @router.get("/events")
 def list_events(
     library: str,
     ledger: TheLedger,
-    after: Annotated[int, Query(ge=0, description="Sequence after which to read.")] = 0,
+    after: Annotated[int, Query(ge=0, le=2**63 - 1, description="Sequence after which to read.")] = 0,
     limit: Annotated[int, Query(gt=0, le=1000)] = 200,
 ) -> wire.Events:
     """The log in order, after a sequence."""
@@ -35,7 +46,7 @@ def list_events(
     return wire.Events(items=items, head=head)
 
 
-@router.put("/blobs/{sha256}", status_code=204)
+@router.put("/blobs/{sha256}", status_code=204, openapi_extra=_content("application/octet-stream"))
 async def put_blob(library: str, sha256: str, request: Request, ledger: TheLedger) -> Response:
     """Store content under its SHA-256, once."""
     data = await request.body()
@@ -60,16 +71,39 @@ def get_blob(library: str, sha256: str, ledger: TheLedger) -> Response:
     )
 
 
-@router.post("/import", response_model=wire.ImportedTrace)
-async def import_lines(library: str, request: Request, ledger: TheLedger) -> Response:
+@router.post("/import", response_model=wire.ImportedTrace, openapi_extra=_content("application/x-ndjson"))
+async def import_lines(
+    library: str,
+    request: Request,
+    ledger: TheLedger,
+    actor: TheActor,
+    resume: Annotated[bool, Query(description="Pass over records that the library holds.")] = False,
+) -> Response:
     """Import a trace (JSON lines). A bad record is refused by line; the records before it are stored."""
-    actor = request.headers.get("x-actor", "import")
     with tempfile.SpooledTemporaryFile(max_size=_SPOOL_BYTES) as spool:
         async for part in request.stream():
             await run_in_threadpool(spool.write, part)
         spool.seek(0)
-        answer = await run_in_threadpool(import_trace, ledger, Call(actor=actor), library, spool)
+        answer = await run_in_threadpool(import_trace, ledger, Call(actor=actor), library, spool, resume=resume)
     return reply(answer)
+
+
+@router.get("/export", response_class=StreamingResponse)
+def export(library: str, ledger: TheLedger) -> StreamingResponse:
+    """The library as a trace that imports to the same state."""
+    # Written whole before the answer begins, so that a refusal is one.
+    spool = tempfile.SpooledTemporaryFile(max_size=_SPOOL_BYTES)  # noqa: SIM115 - closed after the answer was sent
+    try:
+        spool.writelines(export_trace(ledger, library))
+    except BaseException:
+        spool.close()
+        raise
+    spool.seek(0)
+    return StreamingResponse(
+        iter(lambda: spool.read(_PART_BYTES), b""),
+        media_type="application/x-ndjson",
+        background=BackgroundTask(spool.close),
+    )
 
 
 @router.get("/verification")

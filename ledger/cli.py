@@ -172,24 +172,27 @@ def db_upgrade(app: typer.Typer) -> None:
     @group.command("upgrade", epilog="Example: sagebook db upgrade --db postgresql+psycopg://…")
     def upgrade_command(db: Db = None) -> None:
         """Bring the database to this version's schema."""
-        from ledger.bootstrap import upgrade_database  # noqa: PLC0415
+        from ledger.bootstrap import configure_logging, upgrade_database  # noqa: PLC0415
 
+        settings = settings_with(database_url=db)
+        configure_logging(settings)
         try:
-            typer.echo(f"schema {upgrade_database(settings_with(database_url=db).database_url)}", err=True)
+            typer.echo(f"schema {upgrade_database(settings.database_url)}", err=True)
         except errors.LedgerError as error:
             fail(error)
 
     @group.command("status", epilog="Example: sagebook db status --json")
     def status_command(db: Db = None, as_json: AsJson = False) -> None:
         """Show the database's schema and this version's."""
-        from ledger.bootstrap import schema_of  # noqa: PLC0415
+        from ledger.bootstrap import configure_logging, schema_of  # noqa: PLC0415
 
-        url = settings_with(database_url=db).database_url
+        settings = settings_with(database_url=db)
+        configure_logging(settings)
         try:
-            found, wanted = schema_of(url)
+            found, wanted = schema_of(settings.database_url)
         except errors.LedgerError as error:
             fail(error)
-        facts = {"database": _shown(url), "schema": found, "wanted": wanted}
+        facts = {"database": _shown(settings.database_url), "schema": found, "wanted": wanted}
         if as_json:
             show(facts)
         else:

@@ -289,7 +289,9 @@ class Ledger:
         if opened.index is None:
             return
         for event in batch.events:
-            if isinstance(event, ev.ExperienceRecorded | ev.ExperienceAmended):
+            if isinstance(event, ev.ExperienceRecorded):
+                opened.index.add(event.experience, event.title, self.text(event.body) or "")
+            elif isinstance(event, ev.ExperienceAmended):
                 opened.index.replace(event.experience, event.title, self.text(event.body) or "")
             elif isinstance(event, ev.ExperienceRetired | ev.ExperienceSuperseded):
                 opened.index.remove(event.experience)

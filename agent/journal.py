@@ -342,6 +342,14 @@ class Journal:
         """Give an experience its rule."""
         return self._call(f"rule.{experience}", lambda: self.client.distill_rule(self.library, experience, rule))
 
+    def verified(self) -> wire.Verification:
+        """Check every stored record against the hash chain."""
+        return self._call("verify", lambda: self.client.verify(self.library))
+
+    def rederived(self) -> wire.Rederivation:
+        """Recompute everything from the facts under the recorded policy."""
+        return self._call("rederive", lambda: self.client.rederive(self.library))
+
     def blob(self, text: str) -> str:
         """Store a text once; returns its SHA-256."""
         return self._call("blob", lambda: self.client.put_blob(self.library, text.encode()))

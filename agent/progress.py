@@ -123,6 +123,10 @@ class ConsoleProgress:
         return self
 
     def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take the status line away."""
         if self._status is not None:
             self._status.stop()
 
@@ -131,7 +135,8 @@ class ConsoleProgress:
             text, style=style, markup=False, soft_wrap=not self._console.is_terminal, overflow="ellipsis"
         )
 
-    def _now(self, text: str) -> None:
+    def now(self, text: str) -> None:
+        """Show in the status line what is going on."""
         if self._status is not None:
             from rich.text import Text  # noqa: PLC0415
 
@@ -145,11 +150,11 @@ class ConsoleProgress:
 
     def thinking(self, kind: StageKind, round_: int, budget: int) -> None:
         """Show in the status line."""
-        self._now(f"round {round_}/{budget} {kind}: choosing the next change")
+        self.now(f"round {round_}/{budget} {kind}: choosing the next change")
 
     def judging(self, kind: StageKind, round_: int, change: str) -> None:
         """Show in the status line."""
-        self._now(f"round {round_} {kind}: building and judging ({' '.join(change.split())})")
+        self.now(f"round {round_} {kind}: building and judging ({' '.join(change.split())})")
 
     def judged(self, attempt: Attempt, budget: int) -> None:
         """Write the round in one line."""

@@ -40,7 +40,7 @@ class Retries:
         return True
 
     def wait(self, retry_after: float | None, backoff: Backoff) -> float:
-        """Return the seconds before the next try: what the endpoint asks for up to the ceiling, or the backoff's own."""
+        """Return the seconds before the next try: what the endpoint asks for, up to the ceiling, or our own."""
         if retry_after is not None:
             return min(max(retry_after, 0.0), backoff.ceiling)
         return min(backoff.first * backoff.factor ** max(self.used - 1, 0), backoff.ceiling)

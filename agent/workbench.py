@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from agent import reports
 from agent.errors import ConfigurationError, WorkbenchError
@@ -25,7 +25,7 @@ class DeviceWorkbench:
 
     device: str = "cpu"
     """`cpu`, or `npu` on an Ascend host."""
-    mode: str = "hardened"
+    mode: Literal["hardened", "paper"] = "hardened"
     """`hardened`, or `paper` for the source's protocol."""
     language: str = "cpp"
     judge_key: Path | None = None

@@ -88,7 +88,7 @@ def pattern_experience(
     """Write the experience of a pattern. `texts` are blobs: the generated source, the expert's, the expert's report."""
     evidence = (
         f"Evidence: on `{card.name}` the generated kernel ({best.candidate}) took {_ms(best.latency_ms)}, "
-        f"the expert's {_ms(expert.latency_ms)}, the torch reference {_ms(expert.reference_ms)}; both passed verification."
+        f"the expert's {_ms(expert.latency_ms)}, the torch reference {_ms(expert.reference_ms)}; both are correct."
     )
     return wire.NewExperience(
         experience=pattern_id(pattern),

@@ -73,10 +73,12 @@ def parse(name: str, text: str) -> Document:
 
 def record(journal: Journal, documents: Iterable[Document], *, language: str) -> int:
     """Record each section that the library does not hold yet; return how many were new."""
+    known = {item.experience for item in journal.experiences()}
     new = 0
     for document in documents:
-        whole = journal.blob(document.text)
-        for section in document.sections:
+        missing = [section for section in document.sections if section.id not in known]
+        whole = journal.blob(document.text) if missing else ""
+        for section in missing:
             new += journal.record(
                 wire.NewExperience(
                     experience=section.id,

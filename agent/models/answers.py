@@ -1,4 +1,4 @@
-"""Reading a language model's answer, tolerantly: a source, and a JSON block that may be missing or a little broken. Pure."""
+"""Reading a language model's answer, tolerantly: a source, and a JSON block that may be missing or broken. Pure."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _about(blocks: list[tuple[str, str]], said: str) -> Mapping[str, Any]:
 
 
 def _json(text: str, opening: str, closing: str) -> Any:
-    """Read the outermost JSON value in a text, forgiving trailing commas and raw line ends in strings; None if there is none."""
+    """Read the outermost JSON value in a text, forgiving trailing commas and raw line ends; None if there is none."""
     start, end = text.find(opening), text.rfind(closing)
     if start < 0 or end < start:
         return None

@@ -154,7 +154,7 @@ class ChatModel:
             told = f"{where} answered {error.status_code}: {_clip(error.message)}"
             if error.status_code == openai.RateLimitError.status_code:
                 raise ModelBusyError(told, retry_after=_retry_after(error)) from error
-            if error.status_code >= 500 or error.status_code in _TRANSIENT:  # noqa: PLR2004 - the HTTP class of server errors
+            if error.status_code >= 500 or error.status_code in _TRANSIENT:
                 raise ModelServerError(told, retry_after=_retry_after(error)) from error
             raise ModelSetupError(f"{told} (check --base-url, --model-name and the key in SAGEBOOK_API_KEY)") from error
         if isinstance(error, openai.APIConnectionError):

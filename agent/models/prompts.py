@@ -29,8 +29,9 @@ The second says what you did:
  "done": false}
 ```
 
-Decide on each experience that you are offered: `adopted` is true only where your source does what it describes. Decide on a
-rule only where you followed it. When nothing more is worth trying, answer with the JSON block alone and `"done": true`.
+Decide on each experience that you are offered: `adopted` is true only where your source does what it describes. Decide
+on a rule only where you followed it. When nothing more is worth trying, answer with the JSON block alone and
+`"done": true`.
 """
 
 COMPARE = """\
@@ -90,7 +91,8 @@ def user(context: Context) -> str:
 
 def compare(operator: OperatorCard, generated: str, expert: str) -> str:
     """Ask for the patterns between two kernels."""
-    return f"{card(operator)}\n# Generated\n\n```cpp\n{generated.strip()}\n```\n\n# Expert\n\n```cpp\n{expert.strip()}\n```\n"
+    sources = (("Generated", generated), ("Expert", expert))
+    return card(operator) + "".join(f"\n# {who}\n\n```cpp\n{source.strip()}\n```\n" for who, source in sources)
 
 
 def distill(title: str, body: str, evidence: str, limit_tokens: int) -> str:

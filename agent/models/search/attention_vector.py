@@ -141,7 +141,9 @@ def _tile(attention: Attention) -> None:
                 body.line("const float share = 1.0f / total[r];")
                 body.line("for (int64_t c = 0; c < columns; ++c) y[r * y_i + c * y_j] = sums[r * padded + c] * share;")
             else:
-                body.line("for (int64_t c = 0; c < columns; ++c) y[r * y_i + c * y_j] = sums[r * padded + c] / total[r];")
+                body.line(
+                    "for (int64_t c = 0; c < columns; ++c) y[r * y_i + c * y_j] = sums[r * padded + c] / total[r];"
+                )
     body.line()
 
 

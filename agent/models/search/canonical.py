@@ -6,6 +6,7 @@ A reference may call `softmax`, or write `e = (x - x.amax(-1, True)).exp(); e / 
 from __future__ import annotations
 
 from agent.models.search.ir import Apply, Const, Length, MatMul, Node, Recipe, Reduce, inputs_of, rebuild
+from agent.models.search.pointwise import op
 
 
 def canonical(root: Node) -> Node:
@@ -15,6 +16,10 @@ def canonical(root: Node) -> Node:
 
 def _recipe(node: Node) -> Node:
     match node:
+        case Apply("add", (Const(1.0), Apply("erf", (z,)))) | Apply("add", (Apply("erf", (z,)), Const(1.0))):
+            return op("erfc", op("neg", z))  # `rows.lower` writes it as the choice says
+        case Apply("sub", (Const(1.0), Apply("erf", (z,)))):
+            return op("erfc", z)
         case Apply("div", (x, Const(value))) if value != 0.0:
             return Apply("mul", (x, Const(1.0 / value)))  # a product is several times faster than a quotient
         case Apply("div", (Apply("exp", (inner,)) as e, Reduce("sum", summed))) if e == summed:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from agent.models.search import rows
 from agent.models.search.expression import Printer
-from agent.models.search.ir import Input, Length, Program
+from agent.models.search.ir import Input, Length, Program, walk
 from agent.models.search.kernel import Frame
 from agent.models.search.threads import write_threads
 from agent.models.search.writer import Writer
@@ -71,7 +72,7 @@ inline void stream_out(float *to, const float *from, int64_t n) {
 
 def emit(program: Program, choices: Mapping[str, str]) -> str:
     """The kernel's source. The tree must hold neither reductions nor products."""
-    frame = Frame(program, program.root, choices)
+    frame = Frame(program, rows.lower(program.root, choices), choices)
     general = choices["layout"] == "general"
     _compute(frame, vector=False, scalar_too=not frame.vector or choices.get("tail") == "scalar")
     if general:
@@ -89,7 +90,9 @@ def emit(program: Program, choices: Mapping[str, str]) -> str:
     note = "Inputs are dense." if frame.dense else "Strided or stretched inputs are copied together block by block."
     source = frame.source(_blocked(frame), f"Axes are joined, and the innermost is handled in blocks. {note}")
     if choices.get("stores") == "streaming":
-        source = source.replace("\nnamespace {", "#if defined(__AVX__)\n#include <immintrin.h>\n#endif\n\nnamespace {", 1)
+        source = source.replace(
+            "\nnamespace {", "#if defined(__AVX__)\n#include <immintrin.h>\n#endif\n\nnamespace {", 1
+        )
     return source
 
 
@@ -99,8 +102,6 @@ def _parameters(frame: Frame, kind: str) -> str:
 
 
 def _lengths(frame: Frame) -> tuple[Length, ...]:
-    from agent.models.search.ir import walk  # noqa: PLC0415  (kept beside its one use)
-
     return tuple(node for node in walk(frame.root) if isinstance(node, Length))
 
 

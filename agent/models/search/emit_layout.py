@@ -117,7 +117,9 @@ def _strip(frame: Frame) -> None:
                     with body.block("if (p.from_row == 1 && p.to_column == 1 && i1 - i0 == kTile && j1 - j0 == kTile)"):
                         body.line("for (int64_t i = i0; i < i1; i += 8) {")
                         body.line("  for (int64_t j = j0; j < j1; j += 8) {")
-                        body.line("    turn_8x8(x + i + j * p.from_column, p.from_column, y + i * p.to_row + j, p.to_row);")
+                        body.line(
+                            "    turn_8x8(x + i + j * p.from_column, p.from_column, y + i * p.to_row + j, p.to_row);"
+                        )
                         body.line("  }")
                         body.line("}")
                         body.line("continue;")

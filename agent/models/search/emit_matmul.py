@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from agent.models.search import rows
 from agent.models.search.errors import NoRecipe
 from agent.models.search.expression import Printer
-from agent.models.search.ir import Input, Length, MatMul, Node, Program, walk
+from agent.models.search.ir import Input, Length, MatMul, Node, Program, children, walk
 from agent.models.search.kernel import Frame
 from agent.models.search.product_loops import plain_loops
 from agent.models.search.product_tiles import tiled
@@ -84,7 +85,9 @@ class Product:
     def finish_function(self) -> None:
         """`finish`: the epilogue of one element, as a function of the sum and of the other inputs there."""
         body = self.frame.body
-        parameters = "float sum" + "".join(f", float x{slot}" for slot in self.extra) + self.frame.attribute_parameters()
+        parameters = (
+            "float sum" + "".join(f", float x{slot}" for slot in self.extra) + self.frame.attribute_parameters()
+        )
         with body.block(f"inline float finish({parameters})"):
             named: dict[Node, str] = {self.product: "sum"}
             named |= {self.frame.inputs[slot]: f"x{slot}" for slot in self.extra}
@@ -114,8 +117,6 @@ def _times(index: str) -> str:
 
 def _outside(root: Node, product: Node) -> list[Node]:
     """The nodes above the product and beside it."""
-    from agent.models.search.ir import children  # noqa: PLC0415  (kept beside its one use)
-
     found: list[Node] = []
 
     def visit(node: Node) -> None:
@@ -131,7 +132,7 @@ def _outside(root: Node, product: Node) -> list[Node]:
 
 def emit(program: Program, choices: Mapping[str, str]) -> str:
     """The kernel's source. The tree must hold exactly one product, of two inputs."""
-    frame = Frame(program, program.root, choices)
+    frame = Frame(program, rows.lower(program.root, choices), choices)
     product = Product(frame)
     tiles = choices.get("register_tile", "none") != "none"
     frame.body.text(BATCHES)

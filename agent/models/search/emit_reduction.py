@@ -13,7 +13,14 @@ from agent.models.search.threads import write_threads
 from agent.models.search.writer import Writer
 
 _ONLINE_BLOCK = 256
-_NAMES: Mapping[str, str] = {"sum": "sum", "prod": "product", "max": "top", "min": "low", "argmax": "best", "argmin": "best"}
+_NAMES: Mapping[str, str] = {
+    "sum": "sum",
+    "prod": "product",
+    "max": "top",
+    "min": "low",
+    "argmax": "best",
+    "argmin": "best",
+}
 
 _ROWS = """
 // Every view stretched to one shape, whose last axis is the row.
@@ -126,7 +133,8 @@ def _row_function(row: Row) -> None:
     frame, body = row.frame, row.body
     general = row.general
     pointers = ", ".join(
-        f"const float *{frame.restrict}x{slot}{f', int64_t s{slot}' if general else ''}" for slot in range(len(frame.inputs))
+        f"const float *{frame.restrict}x{slot}{f', int64_t s{slot}' if general else ''}"
+        for slot in range(len(frame.inputs))
     )
     out = "int64_t *y" if frame.output_dtype == "SB_INT64" else f"float *{frame.restrict}y"
     out += ", int64_t sy" if general and not per_row(frame.root) else ""

@@ -27,7 +27,7 @@ _INFIX: Mapping[str, tuple[str, int]] = {
     "or": ("|", 6),
 }
 _STD: Mapping[str, str] = {
-    **{name: name for name in ("exp", "log", "log1p", "expm1", "sqrt", "tanh", "erf", "sin", "cos", "tan", "pow")},
+    **{name: name for name in ("exp", "log", "log1p", "expm1", "sqrt", "tanh", "erf", "erfc", "sin", "cos", "tan", "pow")},
     **{name: name for name in ("sinh", "cosh", "asin", "acos", "atan", "atan2", "floor", "ceil", "trunc", "hypot")},
     "abs": "fabs",
     "round": "nearbyint",
@@ -41,6 +41,7 @@ POLYNOMIALS: Mapping[str, tuple[str, str]] = {
     "tanh": ("exp", "tanh_poly"),
     "expm1": ("exp", "expm1_poly"),
     "erf": ("erf", "erf_poly"),
+    "erfc": ("erf", "erfc_poly"),
     "log": ("log", "log_poly"),
     "log1p": ("log", "log1p_poly"),
 }

@@ -63,7 +63,9 @@ class Row:
 
     def hoist(self, root: Node) -> None:
         """Name every row number in an element expression before the loop that uses it."""
-        in_double = isinstance(root, Reduce) and root.kind == "sum" and self.frame.choices.get("accumulator") == "double"
+        in_double = (
+            isinstance(root, Reduce) and root.kind == "sum" and self.frame.choices.get("accumulator") == "double"
+        )
         if isinstance(root, (Const, Input)) or (root in self.named and not in_double) or root in self.floats:
             return
         if not per_row(root):
@@ -258,7 +260,9 @@ def _pragma(row: Row, accumulators: Sequence[Accumulator], low: str, high: str, 
                 body.line(f"{a.name} {'+' if a.kind == 'sum' else '*'}= {term};")
                 continue
             body.line(f"const float x_{a.name} = {term};")
-            body.line(f"{a.name} = x_{a.name} {'>' if signs[a.kind] == 'max' else '<'} {a.name} ? x_{a.name} : {a.name};")
+            body.line(
+                f"{a.name} = x_{a.name} {'>' if signs[a.kind] == 'max' else '<'} {a.name} ? x_{a.name} : {a.name};"
+            )
             if nan:
                 body.line(f"{a.name}_nan |= x_{a.name} != x_{a.name};")
         if store is not None:

@@ -160,7 +160,7 @@ def _scaled(name: str) -> Callable[..., Node]:
 
 
 FUNCTIONS: Mapping[str, Callable[..., Node]] = {
-    **{name: _core(name) for name in ("exp", "log", "log1p", "expm1", "sqrt", "rsqrt", "tanh", "erf", "neg", "abs")},
+    **{name: _core(name) for name in ("exp", "log", "log1p", "expm1", "sqrt", "rsqrt", "tanh", "erf", "erfc", "neg", "abs")},
     **{name: _core(name) for name in ("sin", "cos", "tan", "sinh", "cosh", "asin", "acos", "atan", "floor", "ceil")},
     **{name: _core(name) for name in ("trunc", "round", "lt", "le", "gt", "ge", "eq", "ne", "where", "fmod", "hypot")},
     **{name: _core(name) for name in ("atan2", "mul", "div", "or", "and", "not")},
@@ -181,7 +181,6 @@ FUNCTIONS: Mapping[str, Callable[..., Node]] = {
     "exp2": lambda x: op("exp", op("mul", x, math.log(2.0))),
     "log2": lambda x: op("mul", op("log", x), 1.0 / math.log(2.0)),
     "log10": lambda x: op("mul", op("log", x), 1.0 / math.log(10.0)),
-    "erfc": lambda x: op("sub", 1.0, op("erf", x)),
     "isnan": lambda x: op("ne", x, x),
     "isfinite": lambda x: op("lt", op("abs", x), math.inf),
     "isinf": lambda x: op("eq", op("abs", x), math.inf),

@@ -38,7 +38,9 @@ def plain_loops(product: Product) -> tuple[Writer, str]:
     steps = "" if product.unit else ", a_j", "" if product.unit else ", b_j"
     with tasks.block("const auto work = [&](int64_t begin, int64_t end)", "};"):
         tasks.line("const int64_t low = begin * kRows, high = std::min(m, end * kRows);")
-        tasks.line(f"some_rows(a, a_i{steps[0]}, b, b_i{steps[1]}, y, y_i, y_j, low, high, n, k{product.extra_arguments()});")
+        tasks.line(
+            f"some_rows(a, a_i{steps[0]}, b, b_i{steps[1]}, y, y_i, y_j, low, high, n, k{product.extra_arguments()});"
+        )
     order = "each element is one sum along k" if choices["loop_order"] == "ijk" else "rows of b are added up"
     return tasks, f"Plain loops: {order}."
 
@@ -147,7 +149,9 @@ def _row_updates(product: Product) -> None:
     _epilogue_pass(product)
     if _fused(product):
         with body.block("for (int64_t i = low; i < high; ++i)"):
-            body.line(f"for (int64_t j = 0; j < n; ++j) y[i * y_i + j * y_j] = {product.finish('y[i * y_i + j * y_j]', 'i', 'j')};")
+            body.line(
+                f"for (int64_t j = 0; j < n; ++j) y[i * y_i + j * y_j] = {product.finish('y[i * y_i + j * y_j]', 'i', 'j')};"
+            )
 
 
 def _update(product: Product, low: str, high: str) -> None:
@@ -168,7 +172,9 @@ def _update(product: Product, low: str, high: str) -> None:
             tail = frame.choices["tail"]
             body.line("int64_t j = 0;")
             with body.block("if (y_j == 1)"):
-                body.line("for (; j + kLanes <= n; j += kLanes) store(sums + j, load(sums + j) + factor * load(row + j));")
+                body.line(
+                    "for (; j + kLanes <= n; j += kLanes) store(sums + j, load(sums + j) + factor * load(row + j));"
+                )
                 if tail in {"padded", "masked"}:
                     frame.used |= {f"load_{tail}", "store_part"}
                     with body.block("if (j < n)"):

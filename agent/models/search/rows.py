@@ -118,7 +118,20 @@ PAIRWISE: Mapping[str, Callable[..., Node]] = {"cosine_similarity": _cosine_simi
 def lower(root: Node, choices: Mapping[str, str]) -> Node:
     """The tree with every recipe written out, and the epsilon placed, as `choices` say."""
     written = rebuild(root, lambda node: _written_out(_epsilon(node, choices), choices))
+    if choices.get("cdf", "erf") == "erf":
+        written = rebuild(written, _distribution)
     return rebuild(written, _reciprocal) if choices.get("division") == "reciprocal" else written
+
+
+def _distribution(node: Node) -> Node:
+    """erfc(z) as 1 - erf(z), or 1 + erf(w) where z is -w."""
+    match node:
+        case Apply("erfc", (Apply("neg", (w,)),)):
+            return op("add", 1.0, op("erf", w))
+        case Apply("erfc", (z,)):
+            return op("sub", 1.0, op("erf", z))
+        case _:
+            return node
 
 
 def divides_by_row(node: Node) -> bool:
@@ -210,4 +223,3 @@ def _variance(node: Recipe, x: Node, how: str) -> Node:
     # The difference of two close numbers can come out a little below zero.
     spread = op("where", op("lt", spread, 0.0), 0.0, spread) if how == "shifted" else spread
     return op("div", spread, dof)
-

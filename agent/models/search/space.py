@@ -148,6 +148,10 @@ DIMENSIONS: tuple[Dimension, ...] = (
         "whether erf is a call of the library or a rational function that vectorizes",
     ),
     Dimension(
+        "cdf", ("erf", "erfc"), (6, 4), ALL, _mark("cdf"),
+        "whether 1 + erf(x) is formed as it is written, which cancels for large negative x, or as erfc(-x)",
+    ),
+    Dimension(
         "log", ("exact", "polynomial"), (1, 0), ALL,
         lambda traits, _: "log" in traits and traits.family == "elementwise",
         "whether log is a call of the library or a polynomial that vectorizes",
@@ -234,6 +238,8 @@ def traits_of(program: Program) -> Traits:
         match node:
             case Apply("exp" | "tanh" | "expm1"):
                 marks.add("exp")
+            case Apply("erfc"):
+                marks |= {"cdf", "erf"}
             case Apply("erf"):
                 marks.add("erf")
             case Apply("log" | "log1p"):

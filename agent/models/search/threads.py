@@ -23,6 +23,8 @@ def write_threads(entry: Writer, frame: Frame, count: str, elements: str) -> Non
         case how:
             condition = f" if ({elements} >= {PARALLEL_FROM})" if how == "threshold" else ""
             if condition:
-                entry.line("// Small problems stay in this thread: opening the parallel region would cost more than the work.")
+                entry.line(
+                    "// Small problems stay in this thread: opening the parallel region would cost more than the work."
+                )
             entry.line(f"#pragma omp parallel for schedule(static){condition}")
             entry.line(f"for (int64_t at = 0; at < {count}; ++at) work(at, at + 1);")

@@ -333,7 +333,12 @@ class _Reader:
             return self._math(name, positional)
         if self.loop and name in rows.REDUCTIONS and len(positional) == 1 and "dim" not in keywords:
             keywords |= {"dim": -1, "keepdim": True}
-        if name == "where" and isinstance(function, ast.Attribute) and len(positional) == 3 and not _is_module(function.value):
+        if (
+            name == "where"
+            and isinstance(function, ast.Attribute)
+            and len(positional) == 3
+            and not _is_module(function.value)
+        ):
             positional = [positional[1], positional[0], positional[2]]  # x.where(condition, other)
         nodes = [value for value in positional if isinstance(value, (Node, int, float))]
         if len(nodes) == len(positional) and name not in calls.ROWWISE:

@@ -36,6 +36,7 @@ NUMPY_DTYPES = {
     "bool": np.uint8,
     "float16": np.float16,
     "bfloat16": np.uint16,
+    "complex64": np.complex64,
 }
 """What holds the bits of each element type; numpy has no bfloat16."""
 

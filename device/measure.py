@@ -44,9 +44,16 @@ SETTLE_SECONDS, LOUD_SETTLE_SECONDS = 0.0003, 0.004
 the OpenMP library's default of 3 ms, because someone imported torch before the judge did."""
 
 FASTEST_BYTES_PER_SECOND = 1e12
+"""No call reads and writes its tensors faster than this: far above any machine that this runs on."""
+
 REPLY_NS = 300_000
-CLAIMED_SHARE = 0.5
-BATCHES = 4
+"""The quickest of all replies is at most so late after the end that the worker claims; a usual one takes 50 us."""
+
+BATCH_MS, MOST_ROUNDS = 4.0, 32
+"""A batch is made of enough calls to take about so long, and goes round all slots at most so often."""
+
+CLAIMED_SHARE = 0.6
+BATCHES = 6
 """What a worker claims for one call must be at least this share of what the judge finds for it; a machine that is busy
 with other things gets so many tries to show a batch that is quick enough."""
 
@@ -171,34 +178,36 @@ def _make_cold() -> Cold:
 def _clocks(timed: TimedCase, samples: _Samples, sizes: Sequence[int], cold: Cold) -> list[Check]:
     """Hold the worker's clock against the judge's own.
 
-    The judge sees a call and the way there and back; over several calls in one command that way hardly counts. So a
-    call took at least the smaller of two: the judge's wall clock over a batch, and the processor time that the
-    operating system counted for it, spread over all threads (on a busy machine the first is too long). A worker that
-    claims less than half of that (`CLAIMED_SHARE`), that claims more than the judge saw, or whose best reply was late,
-    is not believed.
+    The judge sees a call and the way there and back; over many calls in one command that way hardly counts. So two
+    things bound from below what the calls of a batch took: the judge's clock, less the time for which the worker's
+    threads waited for a core, and the processor time that they used, spread over all of them; the operating system
+    keeps both books. A worker that claims less than `CLAIMED_SHARE` of it, that claims more than
+    the judge saw, or whose best reply was late, is not believed.
     """
     median_ms = statistics.median(samples.candidate_ms)
+    session, count = timed.bench.session, len(timed.slots)
+    rounds = max(1, min(MOST_ROUNDS, math.ceil(BATCH_MS / (median_ms * count))))
     bound_ms = math.inf
     for _ in range(BATCHES):
         for slot in timed.slots:
             timed.fresh(slot.number)
             timed.chill(slot.number, cold)
         time.sleep(SETTLE_SECONDS)
-        used_ns = -timed.bench.session.cpu_ns()
-        seen_ns = timed.batch().seen_ns
-        used_ns += timed.bench.session.cpu_ns()
+        waited_ns, used_ns = session.waited_ns(), session.cpu_ns()
+        seen_ns = timed.batch(rounds).seen_ns
+        waited_ns, used_ns = session.waited_ns() - waited_ns, session.cpu_ns() - used_ns
+        took_ns = max(seen_ns - waited_ns, used_ns / timed.bench.idleness.threads) - REPLY_NS / 3
         for slot in timed.slots:
             timed.refer(slot.number)
             timed.look(slot.number)
-        took_ns = min(seen_ns, used_ns / timed.bench.idleness.threads) - REPLY_NS / 3
-        bound_ms = min(bound_ms, max(0.0, took_ns) / len(timed.slots) / 1e6)
+        bound_ms = min(bound_ms, max(0.0, took_ns) / (count * rounds) / 1e6)
         if median_ms >= CLAIMED_SHARE * bound_ms:
             break
     late_ns = min(call.seen_ns - call.claimed_ns for call in samples.called)
     floor_ms = sum(sizes) / FASTEST_BYTES_PER_SECOND * 1e3
     detail = (
         f"median {median_ms:.4f} ms claimed, {bound_ms:.4f} ms a call found by the judge in a batch of "
-        f"{len(timed.slots)}; quickest reply {late_ns / 1e3:.0f} us after the claimed end"
+        f"{count * rounds}; quickest reply {late_ns / 1e3:.0f} us after the claimed end"
     )
     believed = (
         median_ms >= CLAIMED_SHARE * bound_ms and 0 <= late_ns <= REPLY_NS and min(samples.candidate_ms) >= floor_ms

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from device.arena import GUARD_BYTE, NUMPY_DTYPES, Array, element_bytes, strided
-from device.compare import UNIT_ROUNDOFF, Expectation, expect
+from device.compare import Expectation, expect
 from device.errors import InvalidOperator, ReferenceUnavailable
-from device.operators.base import Case, Operator, TensorSpec
-from device.operators.values import settle
+from device.operators.base import WHOLE, Case, Operator, TensorSpec
+from device.operators.values import settle, whole_numbers
 from device.sandbox import SPIN_COUNT
 from device.types import Mode, RuleName
 
@@ -117,12 +117,15 @@ def draw(spec: TensorSpec, rng: np.random.Generator, distribution: Distribution 
     flat = np.full(spec.storage * element_bytes(spec.dtype), GUARD_BYTE, dtype=np.uint8).view(dtype)
     if spec.dtype == "bool":
         values: Array = rng.integers(0, 2, spec.shape)
-    elif spec.dtype in UNIT_ROUNDOFF:
+    elif spec.dtype == "complex64":
+        parts = distribution(rng.standard_normal((*spec.shape, 2), dtype=np.float32))
+        values = settle(spec, parts.view(np.complex64)[..., 0], rng)
+    elif spec.dtype not in WHOLE:
         values = settle(spec, distribution(rng.standard_normal(spec.shape, dtype=np.float32)), rng)
         if spec.dtype == "bfloat16":
             values = np.atleast_1d(values).astype(np.float32).view(np.uint32).reshape(spec.shape) >> 16
     else:
-        values = settle(spec, rng.integers(0, 100, spec.shape), rng)
+        values = whole_numbers(spec, rng)
     strided(flat, spec)[...] = values
     return flat
 
@@ -137,10 +140,15 @@ def tensor(flat: Array, spec: TensorSpec) -> Tensor:
     return result
 
 
-def numbers(view: Array, dtype: str) -> Array:
-    """Read an output's bits as numbers, row-major (bfloat16 becomes float32)."""
+def numbers(view: Array, dtype: str, *, plain: bool = True) -> Array:
+    """Read an output's bits as numbers, row-major; a complex number becomes two along a new last axis.
+
+    bfloat16 becomes float32, or stays bits where the numbers need not be `plain`.
+    """
     dense = np.ascontiguousarray(view)
-    if dtype == "bfloat16":
+    if dtype == "complex64":
+        return dense.view(np.float32).reshape(*view.shape, 2)
+    if dtype == "bfloat16" and plain:
         return (dense.astype(np.uint32) << 16).view(np.float32).reshape(view.shape)
     return dense.reshape(view.shape)
 
@@ -155,7 +163,7 @@ def answer(
     torch = torch_module()
     tensors = [tensor(flat, spec) for flat, spec in zip(inputs, case.inputs, strict=True)]
     if wide:
-        tensors = [t.to(torch.float64) if t.is_floating_point() else t for t in tensors]
+        tensors = [widened(t) for t in tensors]
     with torch.no_grad():
         results = operator.reference(*tensors, **case.attributes)
     shapes = [tuple(result.shape) for result in results]
@@ -164,10 +172,18 @@ def answer(
         raise InvalidOperator(subject, f"the reference gives shapes {shapes}, declared are {outputs}")
     answers = []
     for result in results:
-        plain = result.to(torch.float64) if result.is_floating_point() else result
+        plain = widened(torch.view_as_real(result.resolve_conj()) if result.is_complex() else result)
         plain = plain.to(torch.uint8) if plain.dtype == torch.bool else plain
         answers.append(np.array(plain.contiguous().numpy()))
     return answers
+
+
+def widened(tensor: Tensor) -> Tensor:
+    """Return a floating tensor in float64, a complex one in complex128, any other as it is."""
+    torch = torch_module()
+    if tensor.is_complex():
+        return tensor.to(torch.complex128)
+    return tensor.to(torch.float64) if tensor.is_floating_point() else tensor
 
 
 def seeded(seed: int, *words: str) -> np.random.Generator:
@@ -181,7 +197,9 @@ def _pose(operator: Operator, case: Case, seed: int, kind: str, rule: RuleName) 
     outputs = operator.outputs(case)
     length = operator.accumulation(case)
     wide = answer(operator, case, inputs, outputs, wide=True)
-    expected = tuple(expect(w, spec.dtype, length, rule) for w, spec in zip(wide, outputs, strict=True))
+    expected = tuple(
+        expect(w, spec.dtype, length, rule, rounded=spec.rounded) for w, spec in zip(wide, outputs, strict=True)
+    )
     if kind != "given":
         own = answer(operator, case, inputs, outputs, wide=False)
         if any(e.worst(o) > HONEST_SHARE for e, o in zip(expected, own, strict=True)):

@@ -35,6 +35,9 @@ class Session(Protocol):
     def cpu_ns(self) -> int:
         """Processor time that the process has used, from the operating system's books."""
 
+    def waited_ns(self) -> int:
+        """Time for which the process's threads were ready but had no core, all together."""
+
     def threads(self) -> int:
         """Count the process's threads."""
 

@@ -107,9 +107,9 @@ class TimedCase:
         self.bench.idleness.after(self.bench.session)
         return self._returned(called)
 
-    def batch(self) -> Called:
-        """Run the candidate once on every slot, as one command."""
-        return self._returned(self.bench.session.call(range(len(self.slots))))
+    def batch(self, rounds: int) -> Called:
+        """Run the candidate on every slot, that many times, as one command."""
+        return self._returned(self.bench.session.call([*range(len(self.slots))] * rounds))
 
     def look(self, number: int) -> None:
         """Hold the candidate's outputs in a slot against the reference's latest results. Raises Refused."""

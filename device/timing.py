@@ -107,7 +107,8 @@ def student(freedom: int) -> float:
     first = (x**3 + x) / 4
     second = (5 * x**5 + 16 * x**3 + 3 * x) / 96
     third = (3 * x**7 + 19 * x**5 + 17 * x**3 - 15 * x) / 384
-    return x + first / f + second / f**2 + third / f**3
+    fourth = (79 * x**9 + 776 * x**7 + 1482 * x**5 - 1920 * x**3 - 945 * x) / 92160
+    return x + first / f + second / f**2 + third / f**3 + fourth / f**4
 
 
 def geometric(values: Sequence[float]) -> float:

@@ -93,8 +93,8 @@ class Bench:
 
 
 def unwritten(arena: Arena, place: Place, poison: int) -> Array:
-    """Mark the elements of an output whose every byte is still the poison."""
-    view = arena.view(place)
+    """Mark the numbers of an output whose every byte is still the poison, as `numbers` puts them."""
+    view = numbers(arena.view(place), place.spec.dtype, plain=False)
     raw = np.ascontiguousarray(view).view(np.uint8).reshape(*view.shape, view.itemsize)
     marks: Array = (raw == poison).all(axis=-1)
     return marks

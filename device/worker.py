@@ -100,6 +100,14 @@ class Worker:
             return time.clock_gettime_ns((~self.pid << 3) | 2)  # the process clock, as in linux/posix-timers.h
         return 0
 
+    def waited_ns(self) -> int:
+        """Return how long the worker's threads, all together, were ready to run but had no core (schedstat)."""
+        waited = 0
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            for task in Path(f"/proc/{self.pid}/task").iterdir():
+                waited += int(task.joinpath("schedstat").read_text().split()[1])
+        return waited
+
     def threads(self) -> int:
         """Count the worker's threads."""
         with contextlib.suppress(OSError):

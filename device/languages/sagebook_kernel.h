@@ -20,7 +20,8 @@ enum {
     SB_UINT8 = 5,
     SB_BOOL = 6,
     SB_FLOAT16 = 7,
-    SB_BFLOAT16 = 8
+    SB_BFLOAT16 = 8,
+    SB_COMPLEX64 = 9 /* real and imaginary part, two float32 */
 };
 
 typedef struct {

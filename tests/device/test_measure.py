@@ -1,0 +1,150 @@
+"""The time step: fair, complete, and not to be lied to."""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+import pytest
+
+from device import Limits, timing
+from device.operators.base import Case, Operator, TensorSpec
+from tests.device.conftest import Judge
+from tests.device.small import double_reference, kernel
+
+FORGE = """
+    timespec w; clock_gettime(CLOCK_MONOTONIC, &w);
+    const int64_t start = w.tv_sec * 1000000000LL + w.tv_nsec;
+    int64_t now = start;
+    while (now - start < 2000000) { clock_gettime(CLOCK_MONOTONIC, &w); now = w.tv_sec * 1000000000LL + w.tv_nsec; }
+    volatile int64_t *p = (volatile int64_t *)__builtin_frame_address(0);
+    for (int i = 0; i < 200; ++i) if (p[i] <= start && start - p[i] < 1000000) p[i] = now - 1000;
+"""
+"""Works for 2 ms, then looks on the stack for the time at which the worker noted the start, and moves it to the end."""
+
+BIG = Operator(
+    name="double_big",
+    level=1,
+    family="elementwise",
+    summary="y = 2 x",
+    cases=(Case("plain", (TensorSpec((64, 1024)),), timed=True), Case("other", (TensorSpec((33, 1000)),), timed=True)),
+    reference=double_reference,
+    baseline=double_reference,
+    outputs=lambda case: (TensorSpec(case.inputs[0].shape),),
+    hidden_cases=lambda _: (),
+    accumulation=lambda _: 1,
+)
+
+
+def test_both_sides_are_measured_and_the_samples_kept(judge: Judge) -> None:
+    """100 samples a side after 5 of warm-up; the summary is that of the samples, the geometric mean that of the cases."""
+    data = judge(kernel(), BIG, measure=True).data
+    assert data["outcome"] == "correct", data["summary"]
+    measure = data["measure"]
+    assert (measure["warm_up"], measure["timed"]) == (5, 100)
+    assert [case["case"] for case in measure["cases"]] == ["plain", "other"]
+    for case in measure["cases"]:
+        for side in (case["candidate"], case["reference"]):
+            samples = side["samples_ms"]
+            assert len(samples) == 100
+            assert all(0 < sample < 1000 for sample in samples)
+            assert side["mean_ms"] == pytest.approx(statistics.fmean(samples))
+            assert side["median_ms"] == pytest.approx(statistics.median(samples))
+            assert side["min_ms"] == min(samples)
+            assert side["std_ms"] == pytest.approx(statistics.stdev(samples))
+        assert case["speedup"] == pytest.approx(case["reference"]["mean_ms"] / case["candidate"]["mean_ms"])
+        assert case["noise_ms"] > 0
+    means = [case["candidate"]["mean_ms"] for case in measure["cases"]]
+    assert measure["latency_ms"] == pytest.approx(math.sqrt(means[0] * means[1]))
+    assert measure["speedup"] == pytest.approx(measure["reference_ms"] / measure["latency_ms"])
+    assert measure["cases"][0]["shapes"] == [[64, 1024], [64, 1024]]
+
+
+def test_a_slow_kernel_is_timed_fewer_times_and_the_report_says_so(judge: Judge) -> None:
+    """At 60 ms a call a hundred would take six seconds; the floor of twenty holds."""
+    data = judge(kernel("usleep(60000);\n", includes="#include <unistd.h>\n"), measure=True, limits=Limits()).data
+    assert data["outcome"] == "correct", data["summary"]
+    case = data["measure"]["cases"][0]
+    assert data["measure"]["timed"] == len(case["candidate"]["samples_ms"]) == len(case["reference"]["samples_ms"])
+    assert 20 <= data["measure"]["timed"] <= 33  # 2 s / 60 ms
+    assert 60 < case["candidate"]["min_ms"] < 80
+
+
+def test_a_clock_that_is_set_back_is_not_believed(judge: Judge) -> None:
+    """A kernel that moves the worker's own notes claims a microsecond for two milliseconds: the judge's clock saw them."""
+    data = judge(kernel(FORGE, includes="#include <time.h>\n"), measure=True).data
+    assert data["outcome"] == "refused", data["summary"]
+    assert "clocks agree" in data["summary"]
+    assert data["measure"] is None
+    assert data["verify"]["ok"] is False
+
+
+@pytest.mark.parametrize("after", [12, 60])
+def test_a_kernel_that_stops_working_when_it_is_timed_is_wrong(after: int, judge: Judge) -> None:
+    """Real work in the first calls of a process, none later: each timed call has fresh inputs and its own look."""
+    skip = f"static int calls; if (++calls > {after} + 24) return 0;\n"
+    data = judge(kernel(skip), measure=True).data
+    assert data["outcome"] == "wrong"
+    assert "timed call" in data["summary"]
+
+
+def test_a_stored_answer_is_stale_in_a_timed_call(judge: Judge) -> None:
+    """Replaying the output of the first call at an address, once that address has come by often."""
+    replay = """
+    static float store[16][256]; static void *seen[16]; static int count[16]; static int used;
+    if (n * m == 256) {
+        int k = 0; while (k < used && seen[k] != x.data) ++k;
+        if (k == used && used < 16) seen[used++] = x.data;
+        if (k < used && ++count[k] > 9) { for (int i = 0; i < 256; ++i) b[i] = store[k][i]; return 0; }
+        for (int i = 0; i < 256; ++i) store[k][i] = 2.0f * a[i / m * s + i % m * t];
+    }
+    """
+    data = judge(kernel(replay), measure=True).data
+    assert (data["outcome"], "timed call" in data["summary"]) == ("wrong", True), data["summary"]
+
+
+def test_a_crash_in_a_timed_call_is_a_crash(judge: Judge) -> None:
+    """The measurement is then absent, and the report says where it ended."""
+    data = judge(kernel("static int calls; if (++calls > 80) __builtin_trap();\n"), measure=True).data
+    assert (data["outcome"], data["measure"]) == ("crash", None)
+    assert "SIGILL" in data["summary"]
+    assert "timed call" in data["summary"]
+
+
+def test_the_paper_mode_keeps_its_inputs(judge: Judge) -> None:
+    """Same inputs in each call, the benchmark's rule, visible cases as given."""
+    data = judge(kernel(), measure=True, mode="paper").data
+    assert (data["judge"]["mode"], data["judge"]["rule"]) == ("paper", "npukernelbench")
+    assert (data["outcome"], data["verify"]["cases"]) == ("correct", 3)
+    assert data["measure"]["timed"] == 100
+
+
+def test_noise_is_the_half_width_of_the_interval_of_the_mean() -> None:
+    """Samples 1 and 3 in turn: mean 2, deviation sqrt(100/99), t(99) = 1.9842; all ten block means are equal."""
+    samples = [1.0, 3.0] * 50
+    assert timing.noise(samples) == pytest.approx(1.9842 * math.sqrt(100 / 99) / 10, rel=1e-4)
+
+
+def test_noise_sees_a_machine_that_drifts() -> None:
+    """Ten blocks with means 0.5, 1.5 ... 9.5 (deviation 3.0277): 2.2622 * 3.0277 / sqrt(10) = 2.166."""
+    samples = [float(block) + (0.25 if i % 2 else 0.75) for block in range(10) for i in range(10)]
+    assert timing.noise(samples) == pytest.approx(2.2622 * 3.02765 / math.sqrt(10), rel=1e-3)
+
+
+@pytest.mark.parametrize(("freedom", "quantile"), [(9, 2.262157), (19, 2.093024), (99, 1.984217), (100000, 1.959988)])
+def test_students_quantile(freedom: int, quantile: float) -> None:
+    """Against the printed table."""
+    assert timing.student(freedom) == pytest.approx(quantile, rel=3e-5)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "budget", "count"), [(0.001, 2.0, 100), (0.02, 2.0, 100), (0.04, 2.0, 50), (1.0, 2.0, 20), (0.02, 1.0, 50)]
+)
+def test_how_many_samples_are_taken(seconds: float, budget: float, count: int) -> None:
+    """As many as fit, at most 100, at least 20."""
+    assert timing.planned(seconds, budget) == count
+
+
+def test_the_geometric_mean_of_1_and_4_is_2() -> None:
+    """Each case counts alike, whatever its size."""
+    assert timing.geometric([1.0, 4.0]) == pytest.approx(2.0)

@@ -1,0 +1,194 @@
+"""Reversal: withdrawn verdicts leave the memory as if their stages had not been scored."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from ledger import errors
+from ledger.domain import events as ev
+from ledger.domain import govern, reversal
+from ledger.domain.policy import Policy
+from ledger.domain.rederive import had_not_been_scored, rederive
+from ledger.domain.state import State, evolve, frequency, initial
+from tests.ledger.domain.oracle import Oracle
+from tests.ledger.histories import Play, histories, policies
+
+UTILITY = policies().map(lambda p: msgspec.structs.replace(p, consolidation="utility"))
+EASY = Policy(min_adoptions=1, min_operators=1)
+
+
+def reverse(play: Play, subject: str, *, back: bool = False) -> None:
+    """What the service does in one batch: the reversal, then what it comes to."""
+    before = list(play.events)
+    command = govern.reinstate if back else govern.invalidate
+    play.take(command(play.state, subject, "a cheat was found", "person"))
+    invalid = frozenset(n for n, s in play.state.stages.items() if s.invalid)
+    play.take(reversal.restate(play.state, had_not_been_scored(before, invalid), subject))
+
+
+def numbers(state: State) -> dict[str, tuple[object, ...]]:
+    return {
+        e.id: (
+            pytest.approx(e.value, abs=1e-12),
+            e.n,
+            e.adoptions,
+            sorted(e.operators),
+            pytest.approx(frequency(e, state.eligible(e.stages)), abs=1e-12),
+            e.resident,
+        )
+        for e in state.experiences.values()
+    }
+
+
+class WithoutStage(Oracle):
+    """The independent calculation for facts that were recorded in a world with other residents."""
+
+    def _take(self, event: ev.Event) -> None:
+        if isinstance(event, ev.StageStarted):
+            self.at_start = {**getattr(self, "at_start", {}), event.stage: set(self.residents)}
+            self.shown = {**getattr(self, "shown", {}), event.stage: set()}
+        if isinstance(event, ev.RulesPresented):
+            self.presented[event.stage] = set(event.rules)
+            self.shown[event.stage] |= set(event.rules)
+            return
+        if isinstance(event, ev.RuleWithheld):
+            self.shown[event.stage].add(event.experience)
+        super()._take(event)
+
+    def _close(self, stage: str) -> None:
+        hidden = self.at_start[stage] - self.shown[stage]
+        self.retrieved[stage] -= hidden - self.chosen[stage]
+        super()._close(stage)
+
+
+def test_a_reversal_takes_back_value_adoption_operator_and_frequency() -> None:
+    """Two stages: 1.0 lifts `a` to 0.5, then 0.6667. Without the first it stands where the second alone puts it: 0.5."""
+    play = Play()
+    play.record("a")
+    play.played("s1", "softmax", adopted=["a"])
+    play.played("s2", "gelu", adopted=["a"])
+    assert play.value("a") == pytest.approx(2 / 3)
+    reverse(play, "stage:s1")
+    a = play.state.experiences["a"]
+    assert (a.value, a.n, a.adoptions, a.operators) == (0.5, 1, 1, {"gelu"})
+    assert play.state.scored["correctness"] == 1
+    assert frequency(a, play.state.eligible(a.stages)) == 1.0
+
+
+def test_a_rule_that_rests_on_a_withdrawn_stage_is_evicted_and_another_takes_its_room() -> None:
+    """`a` (0.5 on 100 tokens) keeps `b` (0.25) out of a budget of 100; without s1 the room is `b`'s."""
+    play = Play(msgspec.structs.replace(EASY, budget_tokens=100))
+    play.record("a", "b")
+    play.played("s1", "softmax", adopted=["a"])
+    play.played("s2", "gelu", adopted=["b"], best=0.5)
+    play.rule("a", 100)
+    play.rule("b", 100)
+    assert list(play.state.residents) == ["a"]
+    reverse(play, "stage:s1")
+    assert list(play.state.residents) == ["b"]
+    assert [type(e).__name__ for e in play.events[-3:]] == ["Consolidated", "RuleEvicted", "RuleAdmitted"]
+
+
+def test_reversing_a_reversal_gives_everything_back() -> None:
+    """Numbers and residents are those before the reversal, and the log still re-derives."""
+    play = Play(EASY)
+    play.record("a", "b")
+    play.rule("a", 50)
+    play.played("s1", "softmax", adopted=["a"], rejected=["b"])
+    play.played("s2", "gelu", adopted=["b"])
+    before = numbers(play.state)
+    reverse(play, "stage:s1")
+    assert numbers(play.state) != before
+    reverse(play, "stage:s1", back=True)
+    assert numbers(play.state) == before
+    assert rederive(play.events).first_difference is None
+
+
+def test_a_candidate_s_hash_names_the_stages_that_rest_on_it() -> None:
+    """Every candidate of the play has source 2…2: its correctness and its optimization both fall."""
+    play = Play()
+    play.record("a")
+    play.task("t", "softmax")
+    play.open("c", "t", "correctness", "judged")
+    play.judge("c", "k1", "correct", 1.0)
+    play.score("c")
+    play.open("o", "t", "optimization", "judged")
+    play.judge("o", "k2", "correct", 0.5)
+    play.score("o")
+    assert reversal.stages_of(play.state, "candidate:" + "2" * 64) == ("c", "o")
+    assert reversal.stages_of(play.state, "task:t") == ("c", "o")
+    with pytest.raises(errors.UnknownCandidateError):
+        reversal.stages_of(play.state, "candidate:" + "3" * 64)
+
+
+@pytest.mark.parametrize(
+    ("subject", "error"),
+    [
+        ("stage:nope", errors.UnknownStageError),
+        ("task:nope", errors.UnknownTaskError),
+        ("everything", errors.InvalidInputError),
+        ("stage:open", errors.NothingToReverseError),
+    ],
+)
+def test_what_can_not_be_reversed_is_refused_by_name(subject: str, error: type[errors.LedgerError]) -> None:
+    """An unknown name, no name, and a stage that has no score yet."""
+    play = Play()
+    play.task("t", "softmax")
+    play.open("open", "t")
+    with pytest.raises(error):
+        govern.invalidate(play.state, subject, "r", "person")
+
+
+def test_a_stage_is_invalidated_once_and_reinstated_once() -> None:
+    """The second time there is nothing left to reverse."""
+    play = Play()
+    play.record("a")
+    play.played("s1", "softmax", adopted=["a"])
+    with pytest.raises(errors.NothingToReverseError):
+        govern.reinstate(play.state, "stage:s1", "r", "person")
+    reverse(play, "stage:s1")
+    with pytest.raises(errors.NothingToReverseError):
+        govern.invalidate(play.state, "stage:s1", "r", "person")
+
+
+@settings(max_examples=60, phases=(Phase.explicit, Phase.generate))
+@given(histories(UTILITY), st.integers(0, 2**16))
+def test_after_a_reversal_the_state_is_that_of_a_history_in_which_the_stage_was_never_scored(
+    play: Play, pick: int
+) -> None:
+    """Against the independent calculation, over the facts with that stage's closing left out."""
+    scored = [s.id for s in play.state.stages.values() if s.status == "scored"]
+    if not scored:
+        return
+    stage = scored[pick % len(scored)]
+    oracle = WithoutStage([e for e in play.events if not (isinstance(e, ev.StageScored) and e.stage == stage)])
+    before = numbers(play.state)
+    reverse(play, f"stage:{stage}")
+    state = play.state
+    assert set(state.residents) == oracle.residents
+    for name, kept in oracle.known.items():
+        item = state.experiences[name]
+        assert item.value == pytest.approx(kept.value, abs=1e-9), name
+        assert (item.n, item.adoptions, item.operators) == (len(kept.looked_at), len(kept.adopted_in), kept.operators)
+        assert frequency(item, state.eligible(item.stages)) == pytest.approx(oracle.frequency(name), abs=1e-9), name
+    reverse(play, f"stage:{stage}", back=True)
+    assert numbers(play.state) == before
+
+
+@settings(max_examples=40, phases=(Phase.explicit, Phase.generate))
+@given(histories(), st.integers(0, 2**16))
+def test_a_log_with_reversals_in_it_still_re_derives_event_by_event(play: Play, pick: int) -> None:
+    """Fold and re-derivation agree after a reversal, whatever came before."""
+    scored = [s.id for s in play.state.stages.values() if s.status == "scored"]
+    if not scored:
+        return
+    reverse(play, f"stage:{scored[pick % len(scored)]}")
+    derivation = rederive(play.events)
+    assert derivation.first_difference is None
+    folded = initial()
+    for event in play.events:
+        evolve(folded, event)
+    assert folded == derivation.state == play.state

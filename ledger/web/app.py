@@ -8,12 +8,20 @@ from ledger.service import Ledger
 from ledger.version import VERSION
 from ledger.web import problems
 from ledger.web.api import audit, experiences, governance, libraries, log, stages, tasks
+from ledger.web.calls import TheLedger
 from ledger.web.etag import EntityTags
 from ledger.web.pages import routes as pages
 
 
 def create_app(ledger: Ledger) -> FastAPI:
     """All routes over one ledger."""
+    app = routes()
+    app.state.ledger = ledger
+    return app
+
+
+def routes() -> FastAPI:
+    """All routes, without the ledger that they need to answer: enough to describe them."""
     app = FastAPI(
         title="Sagebook",
         version=VERSION,
@@ -21,11 +29,8 @@ def create_app(ledger: Ledger) -> FastAPI:
         openapi_url="/v1/openapi.json",
         docs_url=None,
         redoc_url=None,
-        responses={
-            "4XX": {"description": "Refused: an RFC 9457 problem document.", "content": {problems.MEDIA_TYPE: {}}}
-        },
+        responses=problems.RESPONSES,
     )
-    app.state.ledger = ledger
     problems.install(app)
     for subject in (libraries, experiences, tasks, stages, governance, log, audit):
         app.include_router(subject.router)
@@ -33,9 +38,10 @@ def create_app(ledger: Ledger) -> FastAPI:
     app.add_middleware(EntityTags)
 
     @app.get("/health", tags=["service"])
-    def health() -> dict[str, str]:
+    def health(ledger: TheLedger) -> dict[str, str]:
         """Whether the service and its database answer."""
         ledger.libraries()
         return {"status": "ok", "version": VERSION}
 
+    problems.describe(app)
     return app

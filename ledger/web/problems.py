@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from ledger import errors
+from ledger import errors, wire
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -27,6 +27,28 @@ STATUS: tuple[tuple[type[errors.LedgerError], int], ...] = (
     (errors.LedgerError, 500),
 )
 """First match wins."""
+
+
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    f"{hundred}XX": {
+        "description": what,
+        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    }
+    for hundred, what in ((4, "Refused: a problem document (RFC 9457)."), (5, "Failed: a problem document (RFC 9457)."))
+}
+"""What every route may answer besides."""
+
+
+def describe(app: FastAPI) -> None:
+    """Put the problem document among the schemas of the API's description."""
+    plain = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        described = plain()
+        described["components"]["schemas"]["Problem"] = wire.Problem.model_json_schema()
+        return described
+
+    app.openapi = openapi  # type: ignore[method-assign]
 
 
 def status_of(error: errors.LedgerError) -> int:

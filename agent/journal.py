@@ -1,23 +1,20 @@
-"""The only place that talks to the ledger: what happened goes in, and what an interrupted run needs comes back out.
+"""What happened in a task goes into the ledger, and what an interrupted run needs comes back out.
 
 Ids are derived from run, operator, stage and round, so a repeat meets what it stored before and reads it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from agent import reports
 from agent.errors import BugError, TaskTakenError
-from agent.link import Line
 from agent.memory import answer_named_in
 from agent.port import Attempt, Decision, Diagnosis, Offer, OperatorCard, Proposal, Resident, StageKind, Usage, Verdict
+from agent.shelf import Shelf
 from ledger import errors, wire
-from ledger.client import LedgerClient
 
-_T = TypeVar("_T")
 _LINE = 19_000
 
 
@@ -39,32 +36,10 @@ class OpenStage:
         return tuple(name for name in self.offers if name not in self.decided)
 
 
-@dataclass
-class Journal:
-    """One library of one ledger, as the loop uses it."""
-
-    client: LedgerClient
-    library: str
-    line: Line = field(default_factory=Line)
+class Journal(Shelf):
+    """The tasks and stages of one library, beside its experiences."""
 
     # --- tasks -----------------------------------------------------------------------------------------------------
-
-    def library_opened(self, policy: str | Mapping[str, object], title: str = "") -> wire.Library:
-        """The library, created where there is none."""
-        try:
-            return self._call(
-                "library", lambda: self.client.library(self.library), expect=(errors.UnknownLibraryError,)
-            )
-        except errors.UnknownLibraryError:
-            pass
-        try:
-            return self._call(
-                "create-library",
-                lambda: self.client.create_library(self.library, policy=policy, title=title),
-                expect=(errors.LibraryExistsError,),
-            )
-        except errors.LibraryExistsError:
-            return self._call("library", lambda: self.client.library(self.library))
 
     def task(self, task: str) -> wire.Task | None:
         """The task as it stands, or None."""
@@ -298,6 +273,7 @@ class Journal:
                 latency_ms=found.latency_ms,
                 reference_ms=found.reference_ms,
                 noise_ms=found.noise_ms,
+                parent=found.parent,
             )
             for found in sorted(task.candidates, key=lambda item: item.round)
             if found.outcome is not None
@@ -312,54 +288,6 @@ class Journal:
             elif event.type == "stage.candidate_proposed" and event.payload["candidate"] == candidate:
                 return self.text(blob) if blob else None
         return None
-
-    # --- experiences, blobs, audit ---------------------------------------------------------------------------------
-
-    def experience(self, name: str) -> wire.Experience:
-        """One experience."""
-        return self._call("experience", lambda: self.client.experience(self.library, name))
-
-    def experiences(self, *, awaiting: bool | None = None, resident: bool | None = None) -> list[wire.Experience]:
-        """Experiences, all or those that await a rule or are resident."""
-        return self._call(
-            "experiences",
-            lambda: self.client.experiences(self.library, awaiting_distillation=awaiting, resident=resident),
-        )
-
-    def record(self, new: wire.NewExperience) -> bool:
-        """Record an experience. False where it is recorded already, or the policy takes no new ones."""
-        try:
-            self._call(
-                f"experience.{new.experience}",
-                lambda: self.client.record_experience(self.library, new),
-                expect=(errors.ExperienceExistsError, errors.ExperiencesFixedError),
-            )
-        except (errors.ExperienceExistsError, errors.ExperiencesFixedError):
-            return False
-        return True
-
-    def rule(self, experience: str, rule: wire.NewRule) -> wire.ConsolidationResult | None:
-        """Give an experience its rule."""
-        return self._call(f"rule.{experience}", lambda: self.client.distill_rule(self.library, experience, rule))
-
-    def verified(self) -> wire.Verification:
-        """Check every stored record against the hash chain."""
-        return self._call("verify", lambda: self.client.verify(self.library))
-
-    def rederived(self) -> wire.Rederivation:
-        """Recompute everything from the facts under the recorded policy."""
-        return self._call("rederive", lambda: self.client.rederive(self.library))
-
-    def blob(self, text: str) -> str:
-        """Store a text once; returns its SHA-256."""
-        return self._call("blob", lambda: self.client.put_blob(self.library, text.encode()))
-
-    def text(self, sha256: str) -> str:
-        """The text of a blob."""
-        return self._call("read-blob", lambda: self.client.blob(self.library, sha256)).decode()
-
-    def _call(self, step: str, send: Callable[[], _T], *, expect: tuple[type[errors.LedgerError], ...] = ()) -> _T:
-        return self.line.call(f"{self.library}/{step}", send, expect=expect)
 
 
 def _line(text: str) -> str:

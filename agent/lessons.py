@@ -6,7 +6,6 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from agent.calls import Calls
 from agent.coldstart.differential import Differential
@@ -51,11 +50,12 @@ class Lessons:
 
 
 def repairs(history: Sequence[Attempt]) -> list[tuple[Attempt, Attempt]]:
-    """Pairs of a failing round and the correct one right after it, where the change between them was stated."""
+    """Pair each correct round with the failing one that it started from, where the change between them was stated."""
+    failed = {item.candidate: item for item in history if item.outcome != "correct"}
     return [
-        (before, after)
-        for before, after in pairwise(history)
-        if before.outcome != "correct" and after.outcome == "correct" and after.change.strip()
+        (failed[item.parent], item)
+        for item in history
+        if item.outcome == "correct" and item.parent in failed and item.change.strip()
     ]
 
 
@@ -87,7 +87,7 @@ def repair_experience(
         "",
         f"Why: {repaired.hypothesis.strip() or 'not stated'}",
         "",
-        "The very next round passed verification.",
+        "The next version from it passed verification.",
         "",
         *(f"Change: {name} = {value}" for name, value in choices(repaired.change)),
     ]

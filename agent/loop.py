@@ -23,30 +23,12 @@ from agent.config import LoopSettings
 from agent.errors import ModelError, NothingMore, StageOver, StageSolved
 from agent.journal import Journal, OpenStage
 from agent.lessons import Lessons
-from agent.port import Attempt, Context, Model, OperatorCard, Proposal, StageKind, Usage, Verdict, Workbench
+from agent.port import Context, Model, Proposal, StageKind, Usage, Workbench
 from agent.progress import Progress, Silent, TaskResult
 from agent.retry import Retries
-from ledger import wire
+from agent.work import Proposed, Work
 
 STAGES: tuple[StageKind, ...] = ("correctness", "optimization")
-
-
-@dataclass
-class Work:
-    """One task being worked on. The history only grows."""
-
-    card: OperatorCard
-    task: wire.Task
-    budget: Budget
-    calls: Calls
-    history: list[Attempt] = field(default_factory=list)
-    query: str | None = None
-    """What the model wants to search the memory for next."""
-
-    @property
-    def measured(self) -> list[Attempt]:
-        """Correct candidates with a latency, in order."""
-        return [item for item in self.history if item.outcome == "correct" and item.latency_ms is not None]
 
 
 @dataclass
@@ -69,13 +51,13 @@ class Loop:
         """
         work = self._begin(operator)
         if work.task.finished:
-            return self._result(work, "finished before", continued=True)
+            return work.result("finished before", continued=True)
         self.progress.task(work.card, place, of, rounds=work.budget.used)
         reason = ""
         for kind in STAGES:
             reason = self._stage(work, kind) or reason
         self.lessons.learn(work.card, work.task.task, work.history, work.calls)
-        result = self._result(work, reason)
+        result = work.result(reason)
         self.journal.finish(work.task.task, solved=result.solved, summary=_summary(result))
         self.progress.done(result)
         return result
@@ -127,17 +109,18 @@ class Loop:
         self.journal.propose(stage, candidate, proposal, language=work.card.language, parent=parent)
         work.budget.take()
         self.journal.decide(stage, proposal.decisions, candidate, number)
-        self._judge(work, stage, candidate, number, proposal.source, proposal.change, proposal.hypothesis)
+        self._judge(
+            work, stage, Proposed(candidate, number, proposal.source, proposal.change, proposal.hypothesis, parent)
+        )
 
-    def _judge(
-        self, work: Work, stage: OpenStage, candidate: str, number: int, source: str, change: str, hypothesis: str
-    ) -> None:
-        self.progress.judging(stage.kind, number, change)
-        seed = judge_seed(self.settings.seed, work.card.name, number)
-        verdict = self.workbench.judge(source, work.card.name, seed=seed)
-        self.journal.report(stage, candidate, verdict)
-        self.journal.judge_cost(stage.id, verdict, f"r{number}")
-        attempt = _attempt(number, stage.kind, candidate, source, change, hypothesis, verdict)
+    def _judge(self, work: Work, stage: OpenStage, proposed: Proposed) -> None:
+        """Build, verify and time what the ledger holds already; hand in the signed report."""
+        self.progress.judging(stage.kind, proposed.round, proposed.change)
+        seed = judge_seed(self.settings.seed, work.card.name, proposed.round)
+        verdict = self.workbench.judge(proposed.source, work.card.name, seed=seed)
+        self.journal.report(stage, proposed.candidate, verdict)
+        self.journal.judge_cost(stage.id, verdict, f"r{proposed.round}")
+        attempt = proposed.with_verdict(stage.kind, verdict)
         work.history.append(attempt)
         self.progress.judged(attempt, work.budget.rounds)
 
@@ -148,7 +131,8 @@ class Loop:
                 answer = self.journal.answer_before(found.candidate)
                 self.journal.decide(stage, memory.decisions_in(answer) if answer else (), found.candidate, found.round)
                 source = self.journal.text(found.source)
-                self._judge(work, stage, found.candidate, found.round, source, found.change, found.hypothesis)
+                again = Proposed(found.candidate, found.round, source, found.change, found.hypothesis, found.parent)
+                self._judge(work, stage, again)
 
     # --- what surrounds a round ------------------------------------------------------------------------------------
 
@@ -213,46 +197,11 @@ class Loop:
         rest = memory.not_adopted(stage.undecided, self.model.name, stage.kind, rounds, reason)
         self.journal.decide(stage, rest, None, work.budget.used)
 
-    def _result(self, work: Work, reason: str, *, continued: bool = False) -> TaskResult:
-        measured = work.measured
-        best = min(measured, key=lambda item: item.latency_ms or 0.0, default=None)
-        return TaskResult(
-            task=work.task.task,
-            operator=work.card.name,
-            level=work.card.level,
-            solved=bool(measured),
-            rounds=work.budget.used,
-            first_ms=measured[0].latency_ms if measured else None,
-            best_ms=best.latency_ms if best else None,
-            reference_ms=best.reference_ms if best else None,
-            reason=reason,
-            continued=continued,
-        )
-
 
 def judge_seed(seed: int, operator: str, round_: int) -> int:
     """Draw the judge's seed for one round: other inputs in each round, the same ones when the run is repeated."""
     digest = hashlib.sha256(f"{seed}:{operator}:{round_}".encode()).digest()
     return int.from_bytes(digest[:4], "big") >> 1
-
-
-def _attempt(
-    number: int, kind: StageKind, candidate: str, source: str, change: str, hypothesis: str, verdict: Verdict
-) -> Attempt:
-    return Attempt(
-        round=number,
-        stage=kind,
-        candidate=candidate,
-        source=source,
-        change=change,
-        hypothesis=hypothesis,
-        outcome=verdict.outcome,
-        summary=verdict.summary,
-        evidence=verdict.evidence,
-        latency_ms=verdict.latency_ms,
-        reference_ms=verdict.reference_ms,
-        noise_ms=verdict.noise_ms,
-    )
 
 
 def _summary(result: TaskResult) -> str:

@@ -72,6 +72,8 @@ class Attempt:
     latency_ms: float | None = None
     reference_ms: float | None = None
     noise_ms: float | None = None
+    parent: str | None = None
+    """`candidate` of the attempt that it started from."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,9 +131,10 @@ class ConsoleProgress:
             self._status.stop()
 
     def _print(self, text: str, style: str | None = None) -> None:
-        self._console.print(
-            text, style=style, markup=False, soft_wrap=not self._console.is_terminal, overflow="ellipsis"
-        )
+        if self._console.is_terminal:
+            self._console.print(text, style=style, markup=False, no_wrap=True, overflow="ellipsis")
+        else:
+            self._console.print(text, markup=False, soft_wrap=True)
 
     def now(self, text: str) -> None:
         """Show in the status line what is going on."""

@@ -37,7 +37,7 @@ _STARTER = (
 def _suite(suite: str) -> dict[str, Operator]:
     if suite == "all":
         return {name: operator for part in SUITES[:-1] for name, operator in _suite(part).items()}
-    modules = _STARTER
+    modules: tuple[str, ...] = _STARTER
     if suite != "starter":
         modules = importlib.import_module(f"device.operators.{suite}").MODULES
         if suite == "fused":

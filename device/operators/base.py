@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from numpy.random import Generator
     from torch import Tensor
 
-Values = Literal["any", "ties", "nans"]
-"""What an input must hold besides the numbers that the judge draws: nothing, many equal elements, or some NaN."""
+Values = Literal["any", "ties", "nans", "whole", "positive", "nonfinite", "distinct", "partition"]
+"""What an input must hold besides the numbers that the judge draws (`device.operators.values.settle`)."""
 
 DTYPES: Mapping[str, int] = {
     "float32": 0,
@@ -33,22 +33,33 @@ DTYPES: Mapping[str, int] = {
     "bool": 6,
     "float16": 7,
     "bfloat16": 8,
+    "complex64": 9,
 }
 """Torch's name of each element type, and its code in `sagebook_kernel.h`."""
 
+WHOLE = frozenset({"int8", "uint8", "int32", "int64"})
+"""Element types of whole numbers, bool apart."""
+
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _CASE_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*")
-_SHARED = re.compile(r'^#include "(\.\./common/\w+\.h)"\n', re.MULTILINE)
+_COMMON = Path(__file__).with_name("common")
+_SHARED = re.compile(r'^#include "(?:\.\./)+common/(\w+\.h)"\n', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """Shape, element type and layout of one tensor; strides count elements, None means contiguous (row-major)."""
+    """Shape, element type and layout of one tensor; strides count elements, None means contiguous (row-major).
+
+    An input of whole numbers is drawn from `span`, the upper end excluded. An output that is `rounded` to whole numbers
+    comes from real ones: its reference gives these, and an element may be half a unit, and their error, away from it.
+    """
 
     shape: tuple[int, ...]
     dtype: str = "float32"
     strides: tuple[int, ...] | None = None
     values: Values = "any"
+    span: tuple[int, int] | None = None
+    rounded: bool = False
 
     def __post_init__(self) -> None:
         if any(size < 1 for size in self.shape):
@@ -61,6 +72,11 @@ class TensorSpec:
             raise InvalidOperator(f"tensor {self.shape}", f"strides {self.strides} need one number an axis")
         if self.strides is not None and any(stride < 0 for stride in self.strides):
             raise InvalidOperator(f"tensor {self.shape}", f"strides {self.strides} must not be negative")
+        whole = self.dtype in WHOLE
+        if self.span is not None and (not whole or self.span[0] >= self.span[1]):
+            raise InvalidOperator(f"tensor {self.shape}", f"span {self.span} must be whole numbers, the first smaller")
+        if self.rounded and not whole:
+            raise InvalidOperator(f"tensor {self.shape}", f"{self.dtype} does not hold rounded whole numbers")
 
     @property
     def layout(self) -> tuple[int, ...]:
@@ -129,6 +145,7 @@ class Case:
         for spec in self.inputs:
             strided = "" if spec.contiguous else f" strides {list(spec.layout)}"
             values = "" if spec.values == "any" else f" with {spec.values}"
+            values += "" if spec.span is None else f" in [{spec.span[0]}, {spec.span[1]})"
             parts.append(f"{spec.dtype}{list(spec.shape)}{strided}{values}")
         attributes = "".join(f", {name}={value:g}" for name, value in self.attributes.items())
         return f"{self.name}: {', '.join(parts)}{attributes}{' (timed)' if self.timed else ''}"
@@ -160,6 +177,10 @@ class Operator:
     deterministic: bool = True
     traps: tuple[str, ...] = ()
     """What makes honest first drafts wrong, one sentence each."""
+    conditions: tuple[str, ...] = ()
+    """What holds for every input, one sentence each: a kernel may rely on it."""
+    full_cases: tuple[Case, ...] = ()
+    """Cases of the sizes that the operator has on an accelerator; nothing of them is timed or hidden."""
 
     def __post_init__(self) -> None:
         subject = f"operator {self.name}"
@@ -167,14 +188,16 @@ class Operator:
             raise InvalidOperator(f"operator {self.name!r}", f"a name matches {_NAME.pattern}")
         if self.level not in {1, 2, 3, 4}:
             raise InvalidOperator(subject, f"level {self.level} is none of 1, 2, 3 and 4")
-        names = [case.name for case in self.cases]
+        names = [case.name for case in (*self.cases, *self.full_cases)]
         if len(set(names)) != len(names):
             raise InvalidOperator(subject, f"two cases share a name among {', '.join(names)}")
         if not 1 <= sum(case.timed for case in self.cases) <= 2:
             raise InvalidOperator(subject, "one or two visible cases must be timed")
-        if any(case.hidden for case in self.cases):
+        if any(case.hidden for case in (*self.cases, *self.full_cases)):
             raise InvalidOperator(subject, "a hidden case comes from hidden_cases, not from cases")
-        for case in self.cases:
+        if any(case.timed for case in self.full_cases):
+            raise InvalidOperator(subject, "a full case is not timed here")
+        for case in (*self.cases, *self.full_cases):
             if tuple(case.attributes) != self.attributes:
                 raise InvalidOperator(f"{subject}, case {case.name}", f"attributes must be {list(self.attributes)}")
         if unknown := set(self.dtypes) - set(DTYPES):
@@ -197,7 +220,7 @@ def reference_source(operator: Operator) -> str:
 
 
 def _whole_text(path: Path) -> str:
-    """Read a kernel file, each `#include "../common/….h"` replaced by that file where it first occurs."""
+    """Read a kernel file, each `#include "…/common/….h"` replaced by that file where it first occurs."""
     seen: set[str] = set()
 
     def write_out(match: re.Match[str]) -> str:
@@ -205,7 +228,7 @@ def _whole_text(path: Path) -> str:
         if name in seen:
             return ""
         seen.add(name)
-        text = path.parent.joinpath(name).read_text(encoding="utf-8").replace("#pragma once\n", "")
+        text = _COMMON.joinpath(name).read_text(encoding="utf-8").replace("#pragma once\n", "")
         return _SHARED.sub(write_out, text)
 
     return _SHARED.sub(write_out, path.read_text(encoding="utf-8"))

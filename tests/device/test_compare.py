@@ -58,9 +58,11 @@ def test_bound_grows_with_the_logarithm_of_the_accumulation() -> None:
     st.sampled_from(["float32", "float16", "bfloat16"]),
 )
 def test_hardened_is_never_looser_than_both_other_rules(values: list[float], accumulation: int, dtype: str) -> None:
-    """Whatever dtype and length: what `hardened` allows, `npukernelbench` or `literal` allows too."""
+    """Whatever length: what `hardened` allows, `npukernelbench` or `literal` allows too, or it is bfloat16's last place."""
     size = np.abs(np.array(values))
     others = np.maximum(RULES["npukernelbench"](size, dtype, 1), RULES["literal"](size, dtype, 1))
+    if dtype == "bfloat16":
+        others = np.maximum(others, 2.0**-7 * size)
     assert (RULES["hardened"](size, dtype, accumulation) <= others).all()
 
 
@@ -105,6 +107,23 @@ def test_not_finite_fails_in_the_benchmarks_rule() -> None:
     """The benchmark's code fails on anything that is not finite, even where the reference is not either."""
     expectation = expect(np.array([math.inf, 1.0]), "float32", 1, "npukernelbench")
     assert not compare(expectation, np.array([math.inf, 1.0])).ok
+
+
+def test_a_correctly_rounded_half_number_passes() -> None:
+    """The middle between two bfloat16 numbers, 1 + 2^-8, passes as either and not as the ones beyond."""
+    between = expect(np.array([1 + 2.0**-8, 40.0]), "bfloat16", 1, "hardened")
+    for steps, passes in ((0, True), (1, True), (2, False), (-1, False)):
+        assert compare(between, np.array([1 + steps * 2.0**-7, 40.0])).ok is passes
+
+
+def test_rounded_whole_numbers_stand_half_a_unit_from_the_real_one() -> None:
+    """Of 2.5 both neighbours are right, of 2.4 only 2; unless rounding is declared, a real number equals no whole one."""
+    real = np.array([2.5, 2.4, -7.0])
+    expectation = expect(real, "int8", 1, "hardened", rounded=True)
+    assert compare(expectation, np.array([2, 2, -7], dtype=np.int8)).ok
+    assert compare(expectation, np.array([3, 2, -7], dtype=np.int8)).ok
+    assert compare(expectation, np.array([3, 3, -7], dtype=np.int8)).index == (1,)
+    assert not compare(expect(real, "int8", 1, "hardened"), np.array([2, 2, -7], dtype=np.int8)).ok
 
 
 def test_whole_numbers_are_exact() -> None:

@@ -124,7 +124,7 @@ def test_an_impossible_case_or_operator_is_refused() -> None:
         Case("both", spec, timed=True, hidden=True)
     gelu = get("gelu")
     for change, message in (
-        ({"name": "Gelu"}, "a name matches"),
+        ({"name": "2gelu"}, "a name matches"),
         ({"level": 7}, "level 7"),
         ({"cases": gelu.cases * 2}, "share a name"),
         ({"cases": gelu.cases[2:]}, "must be timed"),

@@ -6,6 +6,8 @@ import re
 
 from agent import tokens
 
+_SENTENCES = 2
+"""A rule is always in context: it takes the two sentences that say most."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`*])")
 _CHANGE = re.compile(r"^\s*`?(Change:\s*[a-z_]+\s*=\s*[\w.+-]+)`?\s*$", re.IGNORECASE | re.MULTILINE)
 _DROPPED = re.compile(r"^(?:Applies:|Evidence:|Change:|#|\||    |>)")
@@ -43,7 +45,7 @@ def distill(title: str, body: str, evidence: str, limit_tokens: int) -> str:
     candidates = sorted(enumerate(_sentences(body)), key=lambda pair: (-_weight(pair[1]), pair[0]))
     for place, sentence in candidates:
         trial = [s for _, s in sorted([*chosen, (place, sentence)])]
-        if count(text(trial)) <= limit_tokens and len(chosen) < 4:
+        if count(text(trial)) <= limit_tokens and len(chosen) < _SENTENCES:
             chosen.append((place, sentence))
     rule = text([sentence for _, sentence in sorted(chosen)])
     while count(rule) > limit_tokens and " " in lead:
@@ -64,8 +66,8 @@ def _sentences(body: str) -> list[str]:
         if fenced or _DROPPED.match(line) or not line.strip():
             paragraphs.append("")
             continue
-        stripped = re.sub(r"^\s*[-*]\s+", "", line).strip()
-        if line.lstrip().startswith(("- ", "* ")):
+        stripped = re.sub(r"^\s*(?:[-*]|\d+\.)\s+", "", line).strip()
+        if re.match(r"\s*(?:[-*]|\d+\.)\s", line):
             paragraphs.append("")
         paragraphs[-1] = f"{paragraphs[-1]} {stripped}".strip()
     found = [s.strip() for p in paragraphs if p for s in _SENTENCE.split(p)]
@@ -76,4 +78,6 @@ def _weight(sentence: str) -> int:
     """How much a sentence says of when to do something, what, and why."""
     low = sentence.lower().replace("*", "").replace("`", "")
     when = low.startswith(_WHEN) or any(f" {word}" in low for word in _WHEN[:3])
-    return 2 * when + 2 * any(word in low for word in _DO) + any(word in low for word in _WHY)
+    repair = low.startswith(("repair:", "when: ", "why: "))
+    told = 2 * when + 2 * any(word in low for word in _DO) + any(word in low for word in _WHY)
+    return told + 4 * repair - 4 * low.startswith(("confirm:", "symptom:", "what differs"))

@@ -44,9 +44,16 @@ def configure_logging(settings: Settings) -> None:
             render,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        # Looked up at each line: a process may replace its standard error.
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
         cache_logger_on_first_use=False,
     )
+
+
+def _quiet_unless_configured() -> None:
+    """In a process that configured no logging, warnings alone, on standard error: its standard output is its own."""
+    if not structlog.is_configured():
+        configure_logging(Settings.model_construct(log_level="warning", log_format="console"))
 
 
 def _now() -> str:
@@ -64,12 +71,14 @@ def open_ledger(database_url: str | None = None) -> Ledger:
     """
     from ledger.store.sql import open_log  # noqa: PLC0415 - SQLAlchemy is the slowest import, and memory needs none
 
+    _quiet_unless_configured()
     log: Log = open_log(database_url or default_database_url())
     return Ledger(log, now=_now, new_id=_new_id)
 
 
 def memory_ledger() -> Ledger:
     """A ledger that ends with the process."""
+    _quiet_unless_configured()
     return Ledger(MemoryLog(), now=_now, new_id=_new_id)
 
 

@@ -14,6 +14,7 @@ class LedgerError(Exception):
 
     code = "ledger-error"
 
+    # Facts are members of the problem document, so none is named like one of its own (status, title, detail, …).
     def __init__(self, message: str, **facts: object) -> None:
         super().__init__(message)
         self.message = message
@@ -198,7 +199,7 @@ class StageClosedError(RefusedError):
     code = "stage-closed"
 
     def __init__(self, stage: str, status: str) -> None:
-        super().__init__(f"stage {stage!r} is {status}; nothing can be added to it", stage=stage, status=status)
+        super().__init__(f"stage {stage!r} is {status}; nothing can be added to it", stage=stage, stage_status=status)
 
 
 class StageOpenError(RefusedError):

@@ -112,6 +112,8 @@ def facts(given: wire.Report, *, stage: str, candidate: str, source: str, operat
         )
     if report.operator.name != operator:
         raise ReportInvalidError(f"the report is on operator {report.operator.name!r}, the stage is on {operator!r}")
+    if report.outcome == "compile_error" and report.compile.ok:
+        raise ReportInvalidError("the report says `compile_error` of a build that passed")
     if report.outcome == "correct" and not (report.compile.ok and report.verify is not None and report.verify.ok):
         raise ReportInvalidError("the report says `correct` without a build and a verification that passed")
     blob = hashlib.sha256(blob_of(given)).hexdigest()
@@ -119,7 +121,7 @@ def facts(given: wire.Report, *, stage: str, candidate: str, source: str, operat
         ev.CandidateCompiled(
             stage=stage,
             candidate=candidate,
-            ok=report.outcome != "compile_error",
+            ok=report.compile.ok,
             seconds=report.compile.seconds,
             report=blob,
             judge=given.judge_key,

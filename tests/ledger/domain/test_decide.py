@@ -178,7 +178,7 @@ def test_a_closed_stage_takes_nothing(end: str) -> None:
             play.state, "s", ev.StageDiagnosed(stage="s", tool="t", hypothesis="h", evidence="e", next_step="n")
         ),
     ):
-        refuses(play, command, errors.StageClosedError, stage="s", status=end)
+        refuses(play, command, errors.StageClosedError, stage="s", stage_status=end)
     play.take(decide.incur_cost(play.state, ev.CostIncurred(stage="s", kind="model", seconds=1.0)))
 
 

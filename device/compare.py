@@ -4,19 +4,21 @@
 |---|---|---|
 | `literal` | error <= 1e-3 and error <= 1e-3 |ref| | the words of the method: both maxima within 1e-3 |
 | `npukernelbench` | error <= 1e-3 or error <= 1e-3 (|ref| + 1e-7), and it is finite | the benchmark's code |
-| `hardened` | error <= u G(L) (|ref| + rms(ref) + u), and it passes `npukernelbench` or is within 2 u |ref| | below |
+| `hardened` | error <= s u G(L) (|ref| + rms(ref) + u), and it passes `npukernelbench` or is within 2 u |ref| | below |
 
 `hardened`: u is the unit roundoff of the output's dtype (float64 2^-53, float32 2^-24, float16 2^-11, bfloat16 2^-8),
-L the length of the longest accumulation behind one element, rms(ref) the root mean square of the finite reference, and
-G(L) = 16 + 8 log2(L). The worst case of a pairwise or blocked sum grows with log2(L) u (Higham, Accuracy and Stability
-of Numerical Algorithms, 2nd ed., section 4.2); that of a single running sum grows with L u, which over a long row is
-outside. Rounding inputs to a shorter format is outside, too: 2^-11 is 8192 u of float32. bfloat16 cannot hold 1e-3 of a
-result: 2 u |ref| is its last place, and less than 1e-3 |ref| in every other format. Whole numbers and bool are exact,
-but for those that are `rounded` from real ones: half a unit and the bound around the real number. A complex number is
-two real ones. The last u is a floor far below any output: where the float64 formula itself rounds to zero
-(x (1 + erf(x)) far out), a kernel that keeps the true 1e-28 is not wrong. The element's scale comes from the output, so
-that zeros cannot pass for small numbers; a case that zeros or a constant would pass is no evidence, and the judge
-counts only the others.
+L the length of the longest accumulation behind one element, rms(ref) the root mean square of the finite reference,
+and G(L) = 16 + 8 log2(L). The worst case of a pairwise or blocked sum grows with log2(L) u (Higham, Accuracy and
+Stability of Numerical Algorithms, 2nd ed., section 4.2); that of a single running sum grows with L u, which over a
+long row is outside. Rounding inputs to a shorter format is outside, too: 2^-11 is 8192 u of float32. s is 1, and more
+for a case that is badly conditioned: where torch itself, in the operator's dtype, errs by a share e > 1/2 of the
+bound, s = 2 e (device/oracle.py), so that no honest kernel pays for a cancellation that the formula asks for.
+bfloat16 cannot hold 1e-3 of a result: 2 u |ref| is its last place, and less than 1e-3 |ref| in every other format.
+Whole numbers and bool are exact, but for those that are `rounded` from real ones: half a unit and the bound around
+the real number. A complex number is two real ones. The last u is a floor far below any output: where the float64
+formula itself rounds to zero (x (1 + erf(x)) far out), a kernel that keeps the true 1e-28 is not wrong. The element's
+scale comes from the output, so that zeros cannot pass for small numbers; a case that zeros or a constant would pass
+is no evidence, and the judge counts only the others.
 """
 
 from __future__ import annotations
@@ -53,28 +55,28 @@ def growth(accumulation: int) -> float:
     return 16.0 + 8.0 * math.log2(max(1, accumulation))
 
 
-def _literal(size: Array, dtype: str, accumulation: int) -> Array:  # noqa: ARG001  (the form of a rule)
+def _literal(size: Array, dtype: str, accumulation: int, slack: float) -> Array:  # noqa: ARG001  (the form of a rule)
     return np.minimum(THRESHOLD, THRESHOLD * size)
 
 
-def _npukernelbench(size: Array, dtype: str, accumulation: int) -> Array:  # noqa: ARG001  (the form of a rule)
+def _npukernelbench(size: Array, dtype: str, accumulation: int, slack: float) -> Array:  # noqa: ARG001  (the form of a rule)
     return np.maximum(THRESHOLD, THRESHOLD * (size + _TINY))
 
 
-def _hardened(size: Array, dtype: str, accumulation: int) -> Array:
+def _hardened(size: Array, dtype: str, accumulation: int, slack: float) -> Array:
     finite = size[np.isfinite(size)]
     scale = math.sqrt(float(np.mean(np.square(finite)))) if finite.size else 0.0
     unit = UNIT_ROUNDOFF[dtype]
-    bound = unit * growth(accumulation) * (size + scale + unit)
-    return np.minimum(bound, np.maximum(_npukernelbench(size, dtype, accumulation), LAST_PLACE * unit * size))
+    bound = slack * unit * growth(accumulation) * (size + scale + unit)
+    return np.minimum(bound, np.maximum(_npukernelbench(size, dtype, accumulation, slack), LAST_PLACE * unit * size))
 
 
-RULES: dict[RuleName, Callable[[Array, str, int], Array]] = {
+RULES: dict[RuleName, Callable[[Array, str, int, float], Array]] = {
     "hardened": _hardened,
     "npukernelbench": _npukernelbench,
     "literal": _literal,
 }
-"""For each rule, the largest error allowed, from |reference| (float64), dtype and length of accumulation."""
+"""For each rule, the largest error allowed, from |reference| (float64), dtype, length of accumulation and slack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +103,20 @@ class Expectation:
         return float(ratio.max(initial=0.0))
 
 
-def expect(reference: Array, dtype: str, accumulation: int, rule: RuleName, *, rounded: bool = False) -> Expectation:
-    """Work out what is allowed around a reference (float64 for floating and `rounded` outputs, else whole numbers)."""
+def expect(
+    reference: Array, dtype: str, accumulation: int, rule: RuleName, *, rounded: bool = False, slack: float = 1.0
+) -> Expectation:
+    """Work out what is allowed around a reference (float64 for floating and `rounded` outputs, else whole numbers).
+
+    `slack` widens the hardened bound for a badly conditioned case; it never passes what `npukernelbench` refuses.
+    """
     if rule not in RULES:
         raise UnknownMode("rule", rule, tuple(RULES))
     if dtype not in UNIT_ROUNDOFF and not rounded:
         steady = bool((reference == reference.reshape(-1)[0]).all())
         return Expectation(reference, None, dtype, rule, steady)
     # An array, also of no axes, where the output has none.
-    tolerance = np.array(RULES[rule](np.abs(reference), ROUNDED_FROM if rounded else dtype, accumulation))
+    tolerance = np.array(RULES[rule](np.abs(reference), ROUNDED_FROM if rounded else dtype, accumulation, slack))
     tolerance += 0.5 if rounded else 0.0
     tolerance[~np.isfinite(reference)] = 0.0  # only the same infinity, or a NaN, is right there
     with np.errstate(all="ignore"):

@@ -47,8 +47,11 @@ LARGE = 1 << 18
 """Cases of more elements than this are run under `given` and `x-1` only."""
 
 HONEST_SHARE = 0.5
-"""A case is evidence only where torch itself, computing in the operator's dtype (half formats: in float32, the result
-not yet rounded), stays below this share of the bound: a problem that is badly conditioned refuses honest kernels."""
+MOST_SLACK = 64.0
+"""Where torch itself, computing in the operator's dtype (half formats: in float32, the result not yet rounded), errs by
+more than `HONEST_SHARE` of the bound, the problem is badly conditioned, and the bound is widened until torch is at that
+share. A problem that would need more than `MOST_SLACK`, or that torch still misses because no rule may be looser than
+the benchmark's, is left out: it would refuse honest kernels. The cases as given are never left out."""
 
 LARGEST = {"float16": 65504.0, "float32": float(np.finfo(np.float32).max)}
 """A case whose answer does not fit into the output's format is no evidence either."""
@@ -199,15 +202,9 @@ def _pose(operator: Operator, case: Case, seed: int, kind: str, rule: RuleName) 
     rng = seeded(seed, operator.name, case.name, "hidden" if case.hidden else "visible")
     inputs = tuple(draw(spec, rng, DISTRIBUTIONS[kind]) for spec in case.inputs)
     outputs = operator.outputs(case)
-    length = operator.accumulation(case)
-    wide = answer(operator, case, inputs, outputs, wide=True)
-    expected = tuple(
-        expect(w, spec.dtype, length, rule, rounded=spec.rounded) for w, spec in zip(wide, outputs, strict=True)
-    )
-    if kind != "given":
-        own = answer(operator, case, inputs, outputs, wide=False)
-        if any(e.worst(o) > HONEST_SHARE or not _fits(e) for e, o in zip(expected, own, strict=True)):
-            return None
+    expected = _expected(operator, case, inputs, outputs, rule, always=kind == "given")
+    if expected is None:
+        return None
     evidence = not any(e.steady for e in expected)
     prefix = "hidden." if case.hidden else ""
     return Problem(f"{prefix}{case.name}/{kind}", case, inputs, outputs, expected, evidence)
@@ -230,6 +227,39 @@ def _tell_single_numbers_apart(problems: list[Problem]) -> list[Problem]:
         )
     }
     return [replace(p, evidence=True) if p.name in told else p for p in problems]
+
+
+def _expected(
+    operator: Operator,
+    case: Case,
+    inputs: Sequence[Array],
+    outputs: Sequence[TensorSpec],
+    rule: RuleName,
+    *,
+    always: bool,
+) -> tuple[Expectation, ...] | None:
+    """Work out what each output must be, None where the problem would refuse honest kernels."""
+    length = operator.accumulation(case)
+    wide = answer(operator, case, inputs, outputs, wide=True)
+
+    def around(slack: float) -> tuple[Expectation, ...]:
+        pairs = zip(wide, outputs, strict=True)
+        return tuple(expect(w, s.dtype, length, rule, rounded=s.rounded, slack=slack) for w, s in pairs)
+
+    expected = around(1.0)
+    if rule != "hardened":
+        return expected
+    if not always and not all(_fits(e) for e in expected):
+        return None
+    own = answer(operator, case, inputs, outputs, wide=False)
+    share = max(e.worst(o) for e, o in zip(expected, own, strict=True))
+    if share <= HONEST_SHARE:
+        return expected
+    slack = share / HONEST_SHARE
+    if slack <= MOST_SLACK:
+        expected = around(slack)
+        share = max(e.worst(o) for e, o in zip(expected, own, strict=True))
+    return expected if always or share <= HONEST_SHARE * (1 + 1e-9) else None
 
 
 class Oracle:

@@ -223,7 +223,7 @@ def _bytes(bench: Bench, slot: Slot) -> list[bytes]:
 def _what_was_covered(progress: _Progress, *, repeat: bool, failure: Failure | None) -> list[Check]:
     suite = progress.suite
     evidence = sum(p.evidence for p in suite.problems)
-    left_out = f"; left out where float32 itself is far off: {', '.join(suite.left_out)}" if suite.left_out else ""
+    left_out = f"; left out where torch itself is far off: {', '.join(suite.left_out)}" if suite.left_out else ""
     lines = [
         Check(
             "zeros and constants would fail",

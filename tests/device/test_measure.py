@@ -138,7 +138,8 @@ def test_students_quantile(freedom: int, quantile: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "budget", "count"), [(0.001, 2.0, 100), (0.02, 2.0, 100), (0.04, 2.0, 50), (1.0, 2.0, 20), (0.02, 1.0, 50)]
+    ("seconds", "budget", "count"),
+    [(0.001, 2.0, 100), (0.02, 2.0, 100), (0.04, 2.0, 50), (1.0, 2.0, 20), (0.02, 1.0, 50)],
 )
 def test_how_many_samples_are_taken(seconds: float, budget: float, count: int) -> None:
     """As many as fit, at most 100, at least 20."""

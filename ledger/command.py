@@ -18,6 +18,7 @@ def build() -> typer.Typer:
         name="sagebook",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
+        rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
         help="An experience ledger for agents that write accelerator kernels: what was tried, what it brought, and why a rule stays.",
     )

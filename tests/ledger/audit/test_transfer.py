@@ -37,9 +37,7 @@ def test_an_exported_trace_imports_to_the_same_state(ledger, case):
     policy, _ = filled(ledger, "one", case)
     libraries.create(ledger, CALL, wire.NewLibrary(library="two", policy=policy))
     import_trace(ledger, CALL, "two", export_trace(ledger, "one"))
-    assert (
-        libraries.state_of(ledger, "two", None).experiences == libraries.state_of(ledger, "one", None).experiences
-    )
+    assert libraries.state_of(ledger, "two", None).experiences == libraries.state_of(ledger, "one", None).experiences
 
 
 def test_an_import_that_broke_off_goes_on_where_it_stopped(ledger):
@@ -50,8 +48,7 @@ def test_an_import_that_broke_off_goes_on_where_it_stopped(ledger):
     libraries.create(ledger, CALL, wire.NewLibrary(library="whole", policy=policy))
     import_trace(ledger, CALL, "whole", trace)
     assert (
-        libraries.state_of(ledger, "broken", None).experiences
-        == libraries.state_of(ledger, "whole", None).experiences
+        libraries.state_of(ledger, "broken", None).experiences == libraries.state_of(ledger, "whole", None).experiences
     )
 
 

@@ -39,16 +39,16 @@ class AdoptionRecord(_Record):
     """One decision; the last word of several on one experience does not undo an adoption."""
 
     experience: wire.Id
-    adopted: bool
+    adopted: wire.Flag
     reason: wire.Reason
 
 
 class OutcomeRecord(_Record):
     """`correct` for a correctness stage; `first_ms` and `best_ms` (null: nothing verified was faster) for optimization."""
 
-    correct: bool | None = None
-    first_ms: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    best_ms: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    correct: wire.Flag | None = None
+    first_ms: wire.Milliseconds | None = None
+    best_ms: wire.Milliseconds | None = None
 
 
 class StageRecord(_Record):
@@ -62,7 +62,7 @@ class StageRecord(_Record):
     retrieved: tuple[wire.Id, ...]
     adoptions: tuple[AdoptionRecord, ...]
     outcome: OutcomeRecord
-    level: int = 0
+    level: wire.Whole = 0
     model: wire.Line = "import"
 
 
@@ -72,7 +72,7 @@ class RuleRecord(_Record):
     record: Literal["rule"]
     experience: wire.Id
     text: wire.Text
-    tokens: Annotated[int, Field(gt=0)]
+    tokens: wire.Positive
 
 
 class RetireRecord(_Record):

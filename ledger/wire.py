@@ -21,6 +21,13 @@ Id = Annotated[
     AfterValidator(_not_a_step),
 ]
 """A part of a path: kept as it is given."""
+Flag = Annotated[bool, Field(strict=True)]
+"""True or false; neither `1` nor `"no"`."""
+Whole = Annotated[int, Field(strict=True, ge=-(2**63), le=2**63 - 1)]
+Count = Annotated[int, Field(strict=True, ge=0, le=2**63 - 1)]
+Positive = Annotated[int, Field(strict=True, gt=0, le=2**63 - 1)]
+Seconds = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+Milliseconds = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Text = Annotated[str, Field(max_length=4_000_000)]
 Line = Annotated[str, Field(max_length=20_000)]
@@ -71,8 +78,8 @@ class ShapeRange(Wire):
     """Bounds, both inclusive, of one named size of a task, e.g. `last_axis`; an absent bound is open."""
 
     size: Line
-    least: int | None = None
-    most: int | None = None
+    least: Whole | None = None
+    most: Whole | None = None
 
 
 class Conditions(Wire):
@@ -117,7 +124,7 @@ class NewRule(Wire):
     """`tokens` may be given with the name of the `tokenizer` that counted; otherwise the ledger estimates from bytes and says so."""
 
     text: Text
-    tokens: Annotated[int, Field(gt=0)] | None = None
+    tokens: Positive | None = None
     tokenizer: str = "declared"
     model: str = ""
 
@@ -178,21 +185,21 @@ class State(Wire):
 class NewTask(Wire):
     task: Id
     operator: Line
-    level: int = 0
+    level: Whole = 0
     model: Line
-    budget: Annotated[int, Field(gt=0, le=100_000)] = 30
+    budget: Annotated[int, Field(strict=True, gt=0, le=100_000)] = 30
     family: str = ""
     dtype: str = ""
     language: str = ""
     configuration: dict[str, str] = {}
     environment: dict[str, str] = {}
     """`chip` and `toolkit` are what staleness is judged by."""
-    shapes: dict[str, int] = {}
+    shapes: dict[str, Whole] = {}
     """Named sizes, for conditions on shapes, e.g. `last_axis`."""
 
 
 class FinishTask(Wire):
-    solved: bool
+    solved: Flag
     summary: Line = ""
 
 
@@ -258,8 +265,8 @@ class OpenedStage(Wire):
 
 class Retrieval(Wire):
     query: Annotated[str, Field(min_length=1, max_length=20_000)]
-    limit: Annotated[int, Field(gt=0, le=1000)] | None = None
-    stale: bool = True
+    limit: Annotated[int, Field(strict=True, gt=0, le=1000)] | None = None
+    stale: Flag = True
     """False: leave out what needs revalidation where the task runs."""
 
 
@@ -279,7 +286,7 @@ class Retrieved(Wire):
 
 class Decision(Wire):
     experience: Id
-    adopted: bool
+    adopted: Flag
     reason: Reason
     candidate: Id | None = None
 
@@ -334,22 +341,22 @@ class Diagnosis(Wire):
 
 class Cost(Wire):
     kind: Literal["model", "compile", "device", "upkeep"]
-    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
-    round: Annotated[int, Field(gt=0)] | None = None
+    seconds: Seconds
+    round: Positive | None = None
     experience: Id | None = None
     """The experience that an upkeep was for."""
     model: str = ""
-    input_tokens: Annotated[int, Field(ge=0)] = 0
-    output_tokens: Annotated[int, Field(ge=0)] = 0
-    estimated: bool = False
+    input_tokens: Count = 0
+    output_tokens: Count = 0
+    estimated: Flag = False
 
 
 class ReportedOutcome(Wire):
     """A verdict by hand. Correctness: `correct`. Optimization: `first_ms`, and `best_ms` where there is one."""
 
-    correct: bool | None = None
-    first_ms: Annotated[float, Field(gt=0)] | None = None
-    best_ms: Annotated[float, Field(gt=0)] | None = None
+    correct: Flag | None = None
+    first_ms: Milliseconds | None = None
+    best_ms: Milliseconds | None = None
     source: Line = ""
 
 
@@ -413,7 +420,7 @@ class NewConflict(Wire):
     first: Id
     second: Id
     reason: Reason
-    proposed: bool = False
+    proposed: Flag = False
 
 
 class ConflictEnd(Wire):

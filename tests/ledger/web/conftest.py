@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from ledger import wire
 from ledger.bootstrap import memory_ledger
 from ledger.client import LedgerClient
 from ledger.inprocess import InProcessTransport
 from ledger.service import Ledger
-from ledger.web.app import create_app
+from ledger.web.app import routes
 from tests.ledger.judge import Judge
 
 EASY = {"min_adoptions": 1, "min_operators": 1}
@@ -25,10 +26,17 @@ def ledger() -> Iterator[Ledger]:
     made.close()
 
 
+@pytest.fixture(scope="session")
+def application() -> FastAPI:
+    """The routes, built once: they hold nothing of a library."""
+    return routes()
+
+
 @pytest.fixture
-def http(ledger: Ledger) -> Iterator[httpx.Client]:
+def http(application: FastAPI, ledger: Ledger) -> Iterator[httpx.Client]:
     """Bare requests into the application."""
-    transport = InProcessTransport(create_app(ledger), on_close=lambda: None)
+    application.state.ledger = ledger
+    transport = InProcessTransport(application, on_close=lambda: None)
     with httpx.Client(transport=transport, base_url="http://ledger") as client:
         yield client
 

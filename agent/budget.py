@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from agent.errors import RoundsSpent, TimeSpent
+from agent.errors import RoundsSpent, StageOver, TimeSpent
 
 
 @dataclass(slots=True)
@@ -34,6 +34,14 @@ class Budget:
             raise RoundsSpent(f"all {self.rounds} rounds are used")
         if hurry and self.seconds is not None and self.clock() - self.started >= self.seconds:
             raise TimeSpent(f"the allowance of {self.seconds:.0f} s for one operator is used after {self.used} rounds")
+
+    def allows(self, *, hurry: bool) -> bool:
+        """Tell whether `check` would let another round begin."""
+        try:
+            self.check(hurry=hurry)
+        except StageOver:
+            return False
+        return True
 
     def take(self) -> None:
         """Use one round."""

@@ -86,7 +86,7 @@ class Loop:
         """Tell whether a stage has anything to do; one that is open is always closed first."""
         if kind == "correctness" or any(s.kind == kind and s.status == "open" for s in work.task.stages):
             return True
-        return bool(work.measured) and work.budget.left > 0
+        return bool(work.measured) and work.budget.allows(hurry=True)
 
     def _round(self, work: Work, stage: OpenStage) -> None:
         """Search, propose, record, judge, record. Raises StageOver when there is no next round."""

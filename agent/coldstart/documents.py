@@ -21,6 +21,7 @@ from ledger import wire
 _APPLIES = re.compile(r"^Applies:[ \t]*(.*)$", re.MULTILINE)
 _FENCE = re.compile(r"^(```|~~~)")
 _STAGES = ("correctness", "optimization")
+_ID_WORDS = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,11 @@ class Section:
 
     @property
     def id(self) -> str:
-        """`doc-<document>-<section>`."""
-        return f"doc-{_slug(self.document)}-{_slug(self.title)}"
+        """`doc-<document>-<the first words of the section's title>`."""
+        words = _slug(self.title)
+        if len(words) > _ID_WORDS:
+            words = words[: _ID_WORDS + 1].rpartition("-")[0]
+        return f"doc-{_slug(self.document)}-{words}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ def parse(name: str, text: str) -> Document:
     seen: set[str] = set()
     for section in sections:
         if section.id in seen:
-            raise ConfigurationError(f"{name}.md: two sections are called {section.title!r}; give each its own title")
+            raise ConfigurationError(f"{name}.md: two sections get the id {section.id!r}; begin their titles with other words")
         seen.add(section.id)
     return Document(name, text, tuple(sections))
 

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Server:
             def do_POST(self) -> None:
                 outer._answer(self)
 
-            def log_message(self, format: str, *args: object) -> None:
+            def log_message(self, *args: object) -> None:
                 """Keep quiet."""
 
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -58,7 +58,7 @@ class Server:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._http.server_address[1]}/v1"
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

@@ -263,8 +263,9 @@ def test_a_repeated_source_is_sent_back_with_advice(client: LedgerClient, make_l
     assert result.rounds == 3
 
 
-def test_a_time_allowance_ends_optimization_and_never_correctness(make_loop: MakeLoop) -> None:
+def test_a_time_allowance_ends_optimization_and_never_correctness(client: LedgerClient, make_loop: MakeLoop) -> None:
     """With an allowance of no time at all the operator is still made correct, and optimized no further."""
     script = [answer("wrong"), answer("correct 0.5"), answer("correct 0.1")]
     result = make_loop(ScriptedModel(script), seconds=0.0).develop("gelu")
     assert (result.solved, result.rounds) == (True, 2)
+    assert set(stages(client)) == {"correctness"}

@@ -1,8 +1,8 @@
 """What a candidate's text and its shared object may not hold: a table of small checks.
 
 The jail is what keeps the machine safe; these checks refuse early and name the line. The checks that need a run
-(poison, guard zones, repeats, idle time, clocks) are in `verify` and `measure`. The numbers are those of the known ways
-to fool a judge of kernels, as listed in docs/judge.md.
+(poison, guard zones, repeats, idle time, clocks) are in `verify` and `measure`. Each check
+names the known ways to fool a judge that it is for, by their numbers in the project's list of 34.
 """
 
 from __future__ import annotations

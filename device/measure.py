@@ -135,7 +135,8 @@ def _sample(timed: TimedCase, backend: Backend, mode: Mode, budget: float, cold:
     settle = SETTLE_SECONDS if oracle.quiet_pool() else LOUD_SETTLE_SECONDS
     samples = _Samples([], [], [])
     planned = timing.TIMED
-    begin = ended = time.monotonic()
+    quickest_ms = math.inf
+    ended = time.monotonic()
     turn = 0
     while turn < timing.WARM_UP + planned:
         number = turn % len(timed.slots) if mode == "hardened" else 0
@@ -154,12 +155,13 @@ def _sample(timed: TimedCase, backend: Backend, mode: Mode, budget: float, cold:
             ended = time.monotonic()
         timed.look(number)
         turn += 1
-        if turn > timing.WARM_UP:
+        if turn <= timing.WARM_UP:
+            quickest_ms = min(quickest_ms, called.claimed_ns / 1e6 + reference_ms)
+            planned = timing.planned(quickest_ms / 1e3, budget)
+        else:
             samples.called.append(called)
             samples.candidate_ms.append(called.claimed_ns / 1e6)
             samples.reference_ms.append(reference_ms)
-        elif turn == timing.WARM_UP:
-            planned = timing.planned((time.monotonic() - begin) / timing.WARM_UP, budget)
     return samples
 
 

@@ -272,7 +272,7 @@ class Oracle:
         """Return the problems that a candidate must solve under this seed.
 
         `hardened`: visible and hidden cases under every distribution that the case's size allows. `paper`: visible
-        cases as given, the source's protocol.
+        cases as given, the source's protocol. Raises InvalidOperator where a constant answer would pass everything.
         """
         key = (operator, seed, mode, rule)
         if key not in self._kept:
@@ -299,6 +299,8 @@ class Oracle:
                 else:
                     problems.append(problem)
         problems = _tell_single_numbers_apart(problems)
+        if not any(problem.evidence for problem in problems):
+            raise InvalidOperator(f"operator {operator.name}", "zeros or a constant would pass every case")
         problems.sort(key=lambda p: (p.elements > LARGE, not p.name.endswith("/given"), p.elements))
         return Suite(tuple(problems), tuple(left_out))
 

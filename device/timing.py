@@ -12,8 +12,8 @@ from device.types import CaseMeasurement, Timing
 
 WARM_UP, TIMED, FLOOR = 5, 100, 20
 CASE_SECONDS = 2.0
-"""All timed cases of an operator together take at most about this long: fewer than `TIMED` samples are taken where it
-would take longer, at least `FLOOR`, and the report's `timed` says how many."""
+"""The timed calls of both sides, over all timed cases of an operator, take at most about this long: fewer than `TIMED`
+samples are taken where they would take longer, at least `FLOOR`, and the report's `timed` says how many."""
 
 _BLOCKS = 10
 
@@ -70,7 +70,7 @@ class EventTimer:
 
 
 def planned(per_sample_seconds: float, budget_seconds: float) -> int:
-    """Return how many samples fit into the budget when one, with all that goes with it, takes that long."""
+    """Return how many samples fit into the budget when one call of each side together takes that long."""
     return max(FLOOR, min(TIMED, int(budget_seconds / per_sample_seconds)))
 
 

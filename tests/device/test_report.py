@@ -42,7 +42,7 @@ def test_a_broken_key_file_is_named(tmp_path: Path, content: str) -> None:
     path = tmp_path / "judge.key"
     path.write_text(content)
     path.chmod(0o600)
-    with pytest.raises(JudgeKeyUnreadable, match="judge.key"):
+    with pytest.raises(JudgeKeyUnreadable, match=r"judge\.key"):
         load_judge_key(path)
     assert path.read_text() == content
 

@@ -26,6 +26,8 @@ from ledger.web.app import create_app
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from ledger.retrieval.embed import Embedder
+
 
 def configure_logging(settings: Settings) -> None:
     """One event a line on standard error."""
@@ -64,7 +66,7 @@ def _new_id() -> str:
     return uuid.uuid4().hex
 
 
-def open_ledger(database_url: str | None = None) -> Ledger:
+def open_ledger(database_url: str | None = None, *, embedder: Embedder | None = None) -> Ledger:
     """A ledger on a database; an empty SQLite file is migrated, a PostgreSQL database must have been upgraded.
 
     Raises SchemaOutdatedError.
@@ -73,13 +75,13 @@ def open_ledger(database_url: str | None = None) -> Ledger:
 
     _quiet_unless_configured()
     log: Log = open_log(database_url or default_database_url())
-    return Ledger(log, now=_now, new_id=_new_id)
+    return Ledger(log, now=_now, new_id=_new_id, embedder=embedder)
 
 
-def memory_ledger() -> Ledger:
+def memory_ledger(embedder: Embedder | None = None) -> Ledger:
     """A ledger that ends with the process."""
     _quiet_unless_configured()
-    return Ledger(MemoryLog(), now=_now, new_id=_new_id)
+    return Ledger(MemoryLog(), now=_now, new_id=_new_id, embedder=embedder)
 
 
 def upgrade_database(database_url: str) -> str:
@@ -114,9 +116,19 @@ def _engine(database_url: str) -> Iterator[Engine]:
         engine.dispose()
 
 
+def _embedder() -> Embedder | None:
+    """What the settings name for dense retrieval."""
+    settings = Settings()
+    if settings.embeddings == "off":
+        return None
+    from ledger.retrieval.embed import from_settings  # noqa: PLC0415 - only where dense retrieval is asked for
+
+    return from_settings(settings)
+
+
 def build_app(database_url: str | None = None) -> FastAPI:
     """The HTTP application on a database."""
-    return create_app(open_ledger(database_url))
+    return create_app(open_ledger(database_url, embedder=_embedder()))
 
 
 def client_of(ledger: Ledger, *, actor: str = "agent") -> LedgerClient:
@@ -127,4 +139,4 @@ def client_of(ledger: Ledger, *, actor: str = "agent") -> LedgerClient:
 
 def embedded_client(database_url: str | None = None, *, actor: str = "agent") -> LedgerClient:
     """A client of a ledger in this process, on a database."""
-    return client_of(open_ledger(database_url), actor=actor)
+    return client_of(open_ledger(database_url, embedder=_embedder()), actor=actor)

@@ -9,7 +9,6 @@ import typer
 from ledger import cli
 from ledger.cli_library import Policy, table
 
-
 At = Annotated[str | None, typer.Option("--at", help="As of this sequence or time (RFC 3339).")]
 
 

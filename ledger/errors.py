@@ -440,3 +440,12 @@ class NotExpressibleError(RefusedError):
             f"sequence {sequence} can not be told in a trace: {what}; copy the database instead (`sagebook backup`)",
             sequence=sequence,
         )
+
+
+class EmbeddingError(LedgerError):
+    """Texts could not be turned into vectors; retrieval goes on without the dense ranking and says so."""
+
+    code = "embedding-failed"
+
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(f"the embeddings of {where} failed: {reason}", where=where)

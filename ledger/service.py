@@ -24,10 +24,18 @@ from ledger.store import chain, codec
 from ledger.store.log import Answer, AtSequence, Draft, Idempotency, Log, Stored
 
 if TYPE_CHECKING:
+    from ledger.retrieval.dense import DenseIndex
+    from ledger.retrieval.embed import Embedder
     from ledger.retrieval.lexical import LexicalIndex
 
 _RACES = 20
-_TEXTS = (ev.ExperienceRecorded, ev.ExperienceAmended, ev.ExperienceRetired, ev.ExperienceSuperseded)
+_TEXTS = (
+    ev.ExperienceRecorded,
+    ev.ExperienceAmended,
+    ev.ExperienceRetired,
+    ev.ExperienceSuperseded,
+    ev.ExperienceEmbedded,
+)
 """Events that change what can be found."""
 _Answer = TypeVar("_Answer", bound=BaseModel | None)
 
@@ -82,15 +90,30 @@ class _Opened:
     lock: threading.RLock = field(default_factory=threading.RLock)
     state: State = field(default_factory=initial)
     index: LexicalIndex | None = None
+    dense: DenseIndex | None = None
+    bare: set[str] | None = None
+    """Experiences without a vector of the ledger's embedder."""
+
+    def forget(self) -> None:
+        """Drop everything that can be read again from the log."""
+        self.state = initial()
+        self.forget_texts()
+
+    def forget_texts(self) -> None:
+        """Drop the indexes."""
+        self.index = self.dense = self.bare = None
 
 
 class Ledger:
     """All libraries of one database. Safe under threads."""
 
-    def __init__(self, log: Log, *, now: Callable[[], str], new_id: Callable[[], str]) -> None:
+    def __init__(
+        self, log: Log, *, now: Callable[[], str], new_id: Callable[[], str], embedder: Embedder | None = None
+    ) -> None:
         self._log = log
         self._now = now
         self._new_id = new_id
+        self.embedder = embedder
         self._opened: dict[str, _Opened] = {}
         self._guard = threading.Lock()
         self._say = structlog.get_logger("ledger")
@@ -204,6 +227,34 @@ class Ledger:
                     opened.index.add(item.id, item.title, self.text(item.body) or "")
             return opened.index
 
+    def dense(self, library: str, key: str, dimensions: int) -> DenseIndex:
+        """The library's vectors of one embedding model, up to date; call it inside the command that uses it.
+
+        Raises ValueError where stored vectors have other dimensions than the model has now.
+        """
+        from ledger.retrieval.dense import DenseIndex, unpack  # noqa: PLC0415
+
+        opened = self._open(library)
+        with opened.lock:
+            if opened.dense is None or opened.dense.dimensions != dimensions:
+                built = DenseIndex(dimensions)
+                for item in opened.state.experiences.values():
+                    if key in item.vectors and not item.retired:
+                        built.put(item.id, unpack(self.blob(item.vectors[key])))
+                opened.dense = built
+            return opened.dense
+
+    def without_vector(self, library: str, key: str) -> list[str]:
+        """Live experiences that have no vector of this model yet."""
+        opened = self._open(library)
+        with opened.lock:
+            self._catch_up(opened)
+            if opened.bare is None:
+                opened.bare = {
+                    e.id for e in opened.state.experiences.values() if not e.retired and key not in e.vectors
+                }
+            return sorted(opened.bare)
+
     # --- writing ---------------------------------------------------------------------------------------------------
 
     def execute(
@@ -233,17 +284,15 @@ class Ledger:
                     result = answer(batch)
                     outcome = self._append(library, call, batch, before, result)
                 except errors.SequenceConflictError:
-                    opened.state = initial()
-                    opened.index = None
+                    opened.forget()
                     continue
                 except BaseException:
                     if batch.events:
                         # The state has moved past what is stored; fold it again from the log.
-                        opened.state = initial()
-                        opened.index = None
+                        opened.forget()
                     raise
                 if outcome is not None:
-                    opened.state = initial()
+                    opened.forget()
                     return outcome
                 self._refresh_index(opened, batch)
                 self._tell(library, call, batch)
@@ -286,15 +335,38 @@ class Ledger:
         return Draft(name, schema, self._new_id(), self._now(), call.actor, task, stage, payload)
 
     def _refresh_index(self, opened: _Opened, batch: Batch) -> None:
-        if opened.index is None:
-            return
+        """Let the open indexes follow, so that what was just recorded is found by the next call."""
+        index, dense, bare = opened.index, opened.dense, opened.bare
         for event in batch.events:
-            if isinstance(event, ev.ExperienceRecorded):
-                opened.index.add(event.experience, event.title, self.text(event.body) or "")
-            elif isinstance(event, ev.ExperienceAmended):
-                opened.index.replace(event.experience, event.title, self.text(event.body) or "")
-            elif isinstance(event, ev.ExperienceRetired | ev.ExperienceSuperseded):
-                opened.index.remove(event.experience)
+            match event:
+                case ev.ExperienceRecorded():
+                    if index is not None:
+                        index.add(event.experience, event.title, self.text(event.body) or "")
+                    if bare is not None:
+                        bare.add(event.experience)
+                case ev.ExperienceAmended():
+                    if index is not None:
+                        index.replace(event.experience, event.title, self.text(event.body) or "")
+                    if dense is not None:
+                        dense.remove(event.experience)
+                    if bare is not None:
+                        bare.add(event.experience)
+                case ev.ExperienceRetired() | ev.ExperienceSuperseded():
+                    if index is not None:
+                        index.remove(event.experience)
+                    if dense is not None:
+                        dense.remove(event.experience)
+                    if bare is not None:
+                        bare.discard(event.experience)
+                case ev.ExperienceEmbedded():
+                    if dense is not None:
+                        from ledger.retrieval.dense import unpack  # noqa: PLC0415
+
+                        dense.put(event.experience, unpack(batch.blobs[event.vector]))
+                    if bare is not None:
+                        bare.discard(event.experience)
+                case _:
+                    pass
 
     def _tell(self, library: str, call: Call, batch: Batch) -> None:
         if batch.events:
@@ -327,11 +399,10 @@ class Ledger:
                 texts_changed = texts_changed or isinstance(recorded.event, _TEXTS)
                 _fold(opened.state, recorded)
         except BaseException:
-            opened.state = initial()
-            opened.index = None
+            opened.forget()
             raise
         if texts_changed:
-            opened.index = None
+            opened.forget_texts()
 
 
 def _fold(state: State, recorded: codec.Recorded[ev.Event]) -> None:

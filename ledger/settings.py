@@ -28,6 +28,12 @@ class Settings(BaseSettings):
     """SQLAlchemy URL: `sqlite:///FILE` or `postgresql+psycopg://…`."""
     host: str = "127.0.0.1"
     port: int = 8321
+    embeddings: str = "off"
+    """`off`: retrieval is lexical; `local`: a model that the extra `dense` ships; else an OpenAI-compatible base URL."""
+    embeddings_model: str = ""
+    """The model to ask the endpoint for."""
+    embeddings_key: str | None = None
+    """Its key, from the environment alone."""
     log_format: str = "console"
     """`console` or `json`, one event a line on standard error."""
     log_level: str = "warning"

@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from ledger import views, wire
 from ledger.domain import decide
 from ledger.domain import events as ev
-from ledger.errors import LedgerError, TraceInvalidError
 from ledger.domain.state import State
+from ledger.errors import LedgerError, TraceInvalidError
 from ledger.service import Batch, Call, Ledger
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from ledger import errors, verdict, views, wire
 from ledger.domain import decide
 from ledger.domain import events as ev
-from ledger.domain.applicability import applies
-from ledger.domain.state import Environment, Experience, State
-from ledger.retrieval.rank import rank
+from ledger.domain.state import Environment, Experience
 from ledger.service import Batch, Call, Ledger
 
 
@@ -46,50 +44,6 @@ def show(ledger: Ledger, library: str, name: str) -> wire.Stage:
     """One stage as it stands."""
     with ledger.reading(library) as state:
         return views.stage(decide.stage_of(state, name))
-
-
-def retrieve(ledger: Ledger, call: Call, library: str, name: str, asked: wire.Retrieval) -> wire.Retrieved | bytes:
-    """Answer a query: a pool by relevance, re-ranked by value, recorded as offered."""
-
-    def command(batch: Batch) -> None:
-        state = batch.state
-        stage = decide.stage_of(state, name)
-        policy = state.policy
-        pool: tuple[ev.PoolEntry, ...] = ()
-        if policy.retrieval:
-            hits = ledger.index(library).search(
-                asked.query,
-                policy.pool_size,
-                lambda item: applies(state, stage, state.experiences[item], stale=asked.stale),
-            )
-            pool = tuple(rank(hits, lambda item: state.experiences[item].value, value_weight=policy.value_weight))
-        offered = tuple(entry.experience for entry in pool[: asked.limit or policy.top_n])
-        batch.emit(
-            decide.retrieve(state, ev.ExperiencesRetrieved(stage=name, query=asked.query, pool=pool, offered=offered))
-        )
-
-    def answer(batch: Batch) -> wire.Retrieved:
-        event = batch.events[0]
-        if not isinstance(event, ev.ExperiencesRetrieved):
-            raise TypeError(event)
-        entries = {entry.experience: entry for entry in event.pool}
-        where = batch.state.tasks[batch.state.stages[name].task].where
-        return wire.Retrieved(offered=[_offer(ledger, batch.state, entries[item], where) for item in event.offered])
-
-    return ledger.execute(library, call, command, answer)
-
-
-def _offer(ledger: Ledger, state: State, entry: ev.PoolEntry, where: Environment) -> wire.Offered:
-    item = state.experiences[entry.experience]
-    return wire.Offered(
-        experience=item.id,
-        title=item.title,
-        body=ledger.text(item.body) or "",
-        value=entry.value,
-        relevance=entry.relevance,
-        score=entry.score,
-        needs_revalidation=item.needs_revalidation(where),
-    )
 
 
 def decide_on(ledger: Ledger, call: Call, library: str, name: str, given: wire.Decisions) -> wire.Stage | bytes:

@@ -48,6 +48,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Experiences offered of that pool after re-ranking by value."""
     value_weight: float = 0.5
     """Weight of V beside relevance (scaled to 1 for the best hit) in the re-ranking; relevance stays primary."""
+    rrf_k: int = 60
+    """Where a dense ranking takes part: relevance = sum over the rankings of 1 / (rrf_k + rank)."""
     retrieval: bool = True
     """False: no experience is ever offered."""
     open_to_experiences: bool = True
@@ -75,6 +77,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             ("budget_tokens", self.budget_tokens >= 0, "must not be negative"),
             ("pool_size", self.pool_size >= 1, "must be at least 1"),
             ("top_n", self.top_n >= 1, "must be at least 1"),
+            ("rrf_k", self.rrf_k >= 0, "must not be negative"),
             ("value_weight", self.value_weight >= 0.0, "must not be negative"),
             ("holdout_rate", 0.0 <= self.holdout_rate < 1.0, "must be from 0 to below 1"),
         )

@@ -246,6 +246,7 @@ def _experience_amended(state: State, event: ev.ExperienceAmended) -> None:
     experience = state.experiences[event.experience]
     experience.title = event.title
     experience.body = event.body
+    experience.vectors.clear()
 
 
 def _experience_retired(state: State, event: ev.ExperienceRetired) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from ledger import wire
-from ledger.commands import stages
+from ledger.commands import retrieval, stages
 from ledger.web.calls import TheCall, TheLedger, reply
 
 router = APIRouter(prefix="/v1/libraries/{library}/stages/{stage}", tags=["stages"])
@@ -20,7 +20,7 @@ def show_stage(library: str, stage: str, ledger: TheLedger) -> wire.Stage:
 @router.post("/retrievals", response_model=wire.Retrieved, status_code=201)
 def retrieve(library: str, stage: str, asked: wire.Retrieval, ledger: TheLedger, call: TheCall) -> Response:
     """Offer experiences for a query: a pool by relevance, re-ranked by value."""
-    return reply(stages.retrieve(ledger, call, library, stage, asked), 201)
+    return reply(retrieval.retrieve(ledger, call, library, stage, asked), 201)
 
 
 @router.post("/decisions", response_model=wire.Stage)

@@ -1,0 +1,127 @@
+"""Group commit: appends that wait at the same time share one transaction, and so one fsync.
+
+There is no thread of its own. Whoever waits while nobody commits leads: it takes everything that is queued, commits it,
+and answers all. A lone caller thus pays for no hand-over, and many callers cost one commit a round.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from ledger.errors import LedgerError
+from ledger.store.log import Answer, Draft, Expected, Head, Idempotency
+
+MOST = 1024
+"""Appends a transaction, so that the first of a long queue is not answered with the last."""
+_GATHER_SHARE = 0.25
+_GATHER_SECONDS = 0.002
+
+
+class Append:
+    """One batch on its way into the log. Others may share its transaction; none shares its failure."""
+
+    __slots__ = ("_committer", "blobs", "done", "drafts", "error", "expected", "idempotency", "library", "outcome", "told")
+
+    def __init__(
+        self,
+        committer: Committer,
+        library: str,
+        drafts: Sequence[Draft],
+        expected: Expected,
+        idempotency: Idempotency | None,
+        blobs: Mapping[str, bytes],
+    ) -> None:
+        self.library = library
+        self.drafts = drafts
+        self.expected = expected
+        self.idempotency = idempotency
+        self.blobs = blobs
+        self.outcome: Head | Answer | None = None
+        self.error: Exception | None = None
+        self.done = False
+        self.told = threading.Event()
+        self._committer = committer
+
+    def wait(self) -> Head | Answer:
+        """Return once it is durable; raise what it was refused with. Any number of threads may wait."""
+        return self._committer.wait(self)
+
+
+class Committer:
+    """A queue of appends in front of `commit`, which sets an outcome or an error on each that it is given."""
+
+    def __init__(self, commit: Callable[[list[Append]], None]) -> None:
+        self._commit = commit
+        self._mutex = threading.Lock()
+        self._queue: list[Append] = []
+        self._leading = False
+        self._last_size = 1
+        self._last_seconds = 0.0
+        self._wanted = 0
+        self._gathered = threading.Event()
+
+    def put(self, item: Append) -> None:
+        """Queue an append. Those of one library are decided in the order in which they were queued."""
+        with self._mutex:
+            self._queue.append(item)
+            if self._wanted and len(self._queue) >= self._wanted:
+                self._gathered.set()
+
+    def wait(self, item: Append) -> Head | Answer:
+        """Lead, or wait for who leads, until this one is answered."""
+        while True:
+            with self._mutex:
+                if item.done:
+                    break
+                lead = not self._leading
+                self._leading = True
+                if not lead:
+                    item.told.clear()
+            if lead:
+                self._lead()
+            else:
+                item.told.wait()
+        if item.error is not None:
+            raise item.error
+        if item.outcome is None:
+            raise AssertionError(f"an append to {item.library!r} was answered with nothing")
+        return item.outcome
+
+    def _lead(self) -> None:
+        self._gather()
+        with self._mutex:
+            batch = self._queue[:MOST]
+            del self._queue[:MOST]
+        began = time.perf_counter()
+        try:
+            self._commit(batch)
+        except BaseException as error:
+            for item in batch:
+                item.error = item.error or LedgerError(f"the append was interrupted by {type(error).__name__}")
+            raise
+        finally:
+            with self._mutex:
+                self._last_size = len(batch)
+                self._last_seconds = time.perf_counter() - began
+                self._leading = False
+                for item in batch:
+                    item.done = True
+                    item.told.set()
+                if self._queue:
+                    # Someone waits for it, and leads next unless a newcomer is faster.
+                    self._queue[0].told.set()
+
+    def _gather(self) -> None:
+        """Wait a moment for those whom the last commit answered: their next appends are on the way."""
+        if self._last_size < 2:
+            return
+        with self._mutex:
+            if len(self._queue) >= self._last_size:
+                return
+            self._gathered.clear()
+            self._wanted = self._last_size
+        self._gathered.wait(min(_GATHER_SECONDS, _GATHER_SHARE * self._last_seconds))
+        with self._mutex:
+            self._wanted = 0

@@ -1,0 +1,12 @@
+// a < b by value, in blocks.
+#include "sagebook_kernel.h"
+#include "../../common/blocks.h"
+
+extern "C" int sagebook_kernel(const sb_tensor *inputs, int64_t n_inputs, sb_tensor *outputs, int64_t n_outputs,
+                               const double *, int64_t) {
+  if (n_inputs != 2 || n_outputs != 1) return 1;
+  return with_number(inputs[0].dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return map_blocks<T, uint8_t, 2>(inputs, outputs[0], [](auto a, auto b) -> uint8_t { return a < b; });
+  });
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,11 +11,12 @@ import msgspec
 from ledger import wire
 from ledger.audit import statistics
 from ledger.commands.libraries import resolve_policy
-from ledger.domain import costs, diff, explain, holdout
+from ledger.domain import costs, decide, diff, explain, holdout
 from ledger.domain import events as ev
 from ledger.domain.rederive import Difference, rederive
 from ledger.domain.state import State
 from ledger.domain.trail import Entry
+from ledger.domain.whereabouts import trail_of
 from ledger.errors import InvalidInputError
 from ledger.service import Ledger
 
@@ -35,19 +36,19 @@ def point(ledger: Ledger, library: str, at: str | int | None) -> int | None:
     return ledger.sequence_at(library, moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
 
-def _entries(ledger: Ledger, library: str, until: int) -> Iterator[Entry]:
-    for r in ledger.recorded(library, until=until):
-        yield Entry(r.sequence, r.time, r.actor, r.event)
-
-
 def why(ledger: Ledger, library: str, name: str, at: str | int | None = None) -> dict[str, Any]:
     """Why an experience's rule is resident or not, now or as of a point."""
     sequence = point(ledger, library, at)
     if sequence is not None:
-        state = ledger.as_of(library, sequence)
-        return {"library": library, **explain.why(state, name, _entries(ledger, library, sequence), ledger.text)}
+        return _why(ledger, library, name, ledger.as_of(library, sequence))
     with ledger.reading(library) as state:
-        return {"library": library, **explain.why(state, name, _entries(ledger, library, state.sequence), ledger.text)}
+        return _why(ledger, library, name, state)
+
+
+def _why(ledger: Ledger, library: str, name: str, state: State) -> dict[str, Any]:
+    decide.experience_of(state, name)
+    entries = (Entry(r.sequence, r.time, r.actor, r.event) for r in ledger.recorded_at(library, trail_of(state, name)))
+    return {"library": library, **explain.why(state, name, entries, ledger.text)}
 
 
 def difference(ledger: Ledger, library: str, start: str | int, end: str | int | None) -> wire.LibraryDiff:

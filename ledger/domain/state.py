@@ -7,215 +7,34 @@ to a `State`. It is total: an event that this version does not know moves the po
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from ledger.domain import events as ev
-from ledger.domain.policy import SAGE, Policy
+from ledger.domain.model import (
+    Candidate,
+    Conflict,
+    Environment,
+    Experience,
+    Stage,
+    State,
+    Task,
+    frequency,
+    initial,
+)
+from ledger.domain.whereabouts import follow
 
-Environment = tuple[str, str]
-"""Chip and toolkit; empty where a task did not say."""
-
-
-@dataclass(slots=True)
-class Experience:
-    """What is known of one experience, hot or cold."""
-
-    id: str
-    title: str
-    body: str
-    stages: tuple[ev.StageKind, ...]
-    conditions: ev.Conditions
-    source: ev.Source
-    recorded: int
-    """Sequence of the event that recorded it."""
-    scored_before: int
-    """Scored stages of its kinds before it was recorded; these were not eligible."""
-    value: float = 0.0
-    n: int = 0
-    """Stages in which it was offered and looked at."""
-    adoptions: int = 0
-    operators: set[str] = field(default_factory=set)
-    average: float | None = None
-    """Moving average of use, from the first admission on."""
-    frozen: float | None = None
-    """Frequency at retirement."""
-    resident: bool = False
-    rule: str | None = None
-    tokens: int | None = None
-    tokenizer: str | None = None
-    superseded_by: str | None = None
-    environments: set[Environment] = field(default_factory=set)
-    """Where it was adopted with success."""
-    questioned: set[Environment] = field(default_factory=set)
-    """Where a task ran although its evidence did not reach there."""
-    vectors: dict[str, str] = field(default_factory=dict)
-    """Embedding model and version -> blob."""
-
-    @property
-    def retired(self) -> bool:
-        """Offered no more."""
-        return self.frozen is not None
-
-    def needs_revalidation(self, environment: Environment) -> bool:
-        """Whether its evidence was asked for under this chip and toolkit and has not been given since."""
-        return environment in self.questioned and environment not in self.environments
-
-
-@dataclass(slots=True)
-class Candidate:
-    """One kernel, as far as it has been judged."""
-
-    id: str
-    stage: str
-    round: int
-    source: str
-    language: str
-    change: str
-    hypothesis: str
-    parent: str | None
-    outcome: str | None = None
-    summary: str = ""
-    latency_ms: float | None = None
-    reference_ms: float | None = None
-    noise_ms: float = 0.0
-    report: str | None = None
-    artefact: str | None = None
-
-
-@dataclass(slots=True)
-class Stage:
-    """One stage of a task."""
-
-    id: str
-    task: str
-    kind: ev.StageKind
-    operator: str
-    basis: ev.Basis
-    residents_at_start: frozenset[str]
-    """As this fold has them. In a re-derivation they may differ from the rules that the agent was shown."""
-    status: str = "open"
-    score: float | None = None
-    retrieved: dict[str, None] = field(default_factory=dict)
-    """In order, each once."""
-    rules: tuple[str, ...] = ()
-    withheld: str | None = None
-    decisions: dict[str, bool] = field(default_factory=dict)
-    """Experience -> adopted at least once."""
-    reasons: dict[str, str] = field(default_factory=dict)
-    """The reason of the adoption, or else of the last decision."""
-    candidates: list[str] = field(default_factory=list)
-    outcome: ev.OutcomeReported | None = None
-    invalid: bool = False
-    """Its verdicts were withdrawn; the memory is as if it had not been scored."""
-    first: str | None = None
-    best: str | None = None
-    """Candidates that its score was read from."""
-
-    @property
-    def adopted(self) -> tuple[str, ...]:
-        """Members of the retrieved or presented that were adopted at least once, by id."""
-        return tuple(sorted(e for e, adopted in self.decisions.items() if adopted))
-
-    @property
-    def undecided(self) -> tuple[str, ...]:
-        """Retrieved experiences without a decision, in order."""
-        return tuple(e for e in self.retrieved if e not in self.decisions)
-
-
-@dataclass(slots=True)
-class Task:
-    """One operator attempted by one agent run."""
-
-    id: str
-    operator: str
-    level: int
-    model: str
-    budget: int
-    family: str
-    dtype: str
-    language: str
-    configuration: dict[str, str]
-    environment: dict[str, str]
-    shapes: dict[str, int]
-    finished: bool = False
-    solved: bool = False
-    stages: list[str] = field(default_factory=list)
-    candidates: dict[str, Candidate] = field(default_factory=dict)
-    """In the order in which they were proposed; each took one round."""
-
-    @property
-    def where(self) -> Environment:
-        """Chip and toolkit that it runs under."""
-        return self.environment.get("chip", ""), self.environment.get("toolkit", "")
-
-    def first_correct(self) -> Candidate | None:
-        """The first candidate that passed verification and was measured."""
-        return next((c for c in self.candidates.values() if c.outcome == "correct" and c.latency_ms is not None), None)
-
-
-@dataclass(slots=True)
-class Conflict:
-    """Two rules that contradict each other."""
-
-    id: str
-    first: str
-    second: str
-    reason: str
-    open: bool = True
-    loser: str | None = None
-    """Once it is settled; None then: they do not contradict each other."""
-
-    def rival(self, name: str) -> str:
-        """The other one."""
-        return self.second if name == self.first else self.first
-
-
-@dataclass(slots=True)
-class State:
-    """One library."""
-
-    sequence: int = 0
-    policy: Policy = SAGE
-    policy_name: str = "sage"
-    title: str = ""
-    experiences: dict[str, Experience] = field(default_factory=dict)
-    tasks: dict[str, Task] = field(default_factory=dict)
-    stages: dict[str, Stage] = field(default_factory=dict)
-    scored: dict[str, int] = field(default_factory=lambda: {"correctness": 0, "optimization": 0})
-    """Scored stages by kind."""
-    averaged: set[str] = field(default_factory=set)
-    """Experiences that are or were resident."""
-    residents: dict[str, None] = field(default_factory=dict)
-    """In the order of their admission."""
-    reports: dict[str, str] = field(default_factory=dict)
-    """Blob of each judge's report -> the candidate that it was handed in for."""
-    conflicts: dict[str, Conflict] = field(default_factory=dict)
-    conflicts_of: dict[str, list[Conflict]] = field(default_factory=dict)
-    """By experience."""
-
-    def eligible(self, stages: tuple[ev.StageKind, ...]) -> int:
-        """Scored stages of these kinds so far."""
-        return sum(self.scored[kind] for kind in stages)
-
-
-def initial() -> State:
-    """A library before its first event."""
-    return State()
-
-
-def frequency(experience: Experience, eligible: int) -> float:
-    """How often an experience is needed, 0 to 1.
-
-    `eligible` is `State.eligible` of its kinds now. Never resident: N over the stages that it could have been offered
-    in since it was recorded; then the moving average; retired: as it stood.
-    """
-    if experience.frozen is not None:
-        return experience.frozen
-    if experience.average is not None:
-        return experience.average
-    since = eligible - experience.scored_before
-    return experience.n / since if since > 0 else 0.0
+__all__ = [
+    "Candidate",
+    "Conflict",
+    "Environment",
+    "Experience",
+    "Stage",
+    "State",
+    "Task",
+    "evolve",
+    "frequency",
+    "initial",
+]
 
 
 def _library_created(state: State, event: ev.LibraryCreated) -> None:
@@ -506,4 +325,5 @@ def evolve(state: State, event: ev.Event) -> State:
     handler = _HANDLERS.get(type(event))
     if handler is not None:
         handler(state, event)
+    follow(state, event)
     return state

@@ -27,7 +27,7 @@ class Settings(BaseSettings):
     database_url: str = Field(default_factory=default_database_url)
     """SQLAlchemy URL: `sqlite:///FILE` or `postgresql+psycopg://…`."""
     host: str = "127.0.0.1"
-    port: int = 8321
+    port: int = Field(default=8321, ge=0, le=65535)
     embeddings: str = "off"
     """`off`: retrieval is lexical; `local`: a model that the extra `dense` ships; else an OpenAI-compatible base URL."""
     embeddings_model: str = ""

@@ -211,7 +211,7 @@ def _service(server: str | None, db: str | None, note: Any) -> Iterator[tuple[Le
     import platformdirs  # noqa: PLC0415
 
     log = platformdirs.user_state_path("sagebook") / "ledger.log"
-    with LedgerProcess(db, log) as process:
+    with LedgerProcess(db, log, notice=note) as process:
         note(f"ledger on {process.url} (process {process.pid}), its log in {log}")
         with connect(process.url, actor=_actor()) as client:
             yield client, process.url, process.revive

@@ -159,7 +159,11 @@ def serve(app: typer.Typer) -> None:
         config = uvicorn.Config(
             application, host=settings.host, port=settings.port, log_level="warning", access_log=False
         )
-        listening = config.bind_socket()
+        family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+        try:
+            listening = socket.create_server((settings.host, settings.port), family=family, backlog=config.backlog)
+        except OSError as error:
+            fail(errors.AddressUnavailableError(settings.host, settings.port, os.strerror(error.errno or 0)))
         # Answers go out in two writes; without this each of them waits 40 ms for the reader's delayed acknowledgement.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         host, port = listening.getsockname()[:2]

@@ -380,6 +380,17 @@ class LogCorruptError(LedgerError):
         self.sequence = sequence
 
 
+class AddressUnavailableError(LedgerError):
+    code = "address-unavailable"
+
+    def __init__(self, host: str, port: int, reason: str) -> None:
+        super().__init__(
+            f"the ledger can not listen on {host}, port {port}: {reason}; choose others by --host and --port",
+            host=host,
+            port=port,
+        )
+
+
 class UnreachableError(LedgerError):
     code = "unreachable"
 
@@ -449,3 +460,50 @@ class EmbeddingError(LedgerError):
 
     def __init__(self, where: str, reason: str) -> None:
         super().__init__(f"the embeddings of {where} failed: {reason}", where=where)
+
+
+class WriterHeldError(ConflictError):
+    """Another process is the one writer of a SQLite file."""
+
+    code = "writer-held"
+
+    def __init__(self, database: str, pid: int | None, where: str) -> None:
+        who = f"the service at {where} (process {pid})" if pid else "another process"
+        out = f"--server {where}" if where else "--server"
+        super().__init__(
+            f"{database} is written by {who}, and a SQLite file has one writer; go through it with `{out}`, stop it, "
+            "or use PostgreSQL for several services",
+            database=database,
+            pid=pid,
+            where=where,
+        )
+
+
+class NetworkFileSystemError(InvalidInputError):
+    """A SQLite file in WAL mode needs memory that its processes share, so one machine's own disk."""
+
+    code = "network-file-system"
+
+    def __init__(self, database: str, kind: str) -> None:
+        super().__init__(
+            f"{database} lies on a network file system ({kind}), where SQLite can lose or damage what it stored; "
+            "put it on a disk of this machine, or use PostgreSQL",
+            database=database,
+            kind=kind,
+        )
+
+
+class AnswerErasedError(RefusedError):
+    """The request was carried out before; what it was answered with then has been redacted since."""
+
+    code = "answer-erased"
+
+    def __init__(self, library: str, key: str, first: int, last: int) -> None:
+        super().__init__(
+            f"idempotency key {key!r} of library {library!r} stored sequences {first} to {last}; "
+            "the answer held a text that has been redacted since, so read the library instead",
+            library=library,
+            key=key,
+            first=first,
+            last=last,
+        )

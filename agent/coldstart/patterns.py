@@ -1,6 +1,7 @@
 """A static reader of C++ kernels: which techniques a source shows, and what one has that another lacks.
 
-Each technique of `techniques` is recognised by its text in the code that the entry point reaches, and quoted from there.
+Each technique of `techniques` is recognised by its text in the code that the entry point reaches, and quoted
+from there.
 """
 
 from __future__ import annotations
@@ -100,8 +101,8 @@ def _pattern(operator: OperatorCard, technique: Technique, expert_line: str, gen
     changes = "\n".join(f"Change: {change}" for change in technique.changes)
     body = (
         f"{technique.title}.\n\n"
-        f"What differs in `{operator.name}` ({operator.family}): the expert's kernel has `{expert_line}`; the generated one "
-        f"{own}.\n\n"
+        f"What differs in `{operator.name}` ({operator.family}): the expert's kernel has `{expert_line}`; the "
+        f"generated one {own}.\n\n"
         f"Why: {technique.reason}\n\n"
         f"When: {technique.when}\n\n"
         f"{changes}\n"

@@ -45,7 +45,8 @@ TECHNIQUES: tuple[Technique, ...] = (
         r"#pragma omp parallel[^\n]*|work\(0, [^\n]*",
         "Rows are independent, so the time of large inputs divides by the number of cores. Opening a parallel region "
         "costs several microseconds, which is more than a small input takes on one core.",
-        "Use it where outputs are independent and sizes vary. Some tens of thousands of elements is where it begins to pay.",
+        "Use it where outputs are independent and sizes vary. Some tens of thousands of elements is where it "
+        "begins to pay.",
         ("threads = threshold",),
     ),
     Technique(
@@ -53,7 +54,8 @@ TECHNIQUES: tuple[Technique, ...] = (
         "Share independent rows among all cores",
         r"#pragma omp parallel[^\n]*",
         r"work\(0, [^\n]*|" + _PLAIN_LOOP,
-        "One core reaches a part of the memory bandwidth and of the arithmetic of the machine; a static schedule gives each "
+        "One core reaches a part of the memory bandwidth and of the arithmetic of the machine; a static schedule "
+        "gives each "
         "thread neighbouring rows, so no cache line is written by two cores.",
         "Use it where outputs are independent and the input is large: from about a hundred thousand bytes.",
         ("threads = rows",),
@@ -63,7 +65,8 @@ TECHNIQUES: tuple[Technique, ...] = (
         "Write loops in vectors as wide as the machine has",
         r"__attribute__\(\(vector_size\([^)]*\)\)\)",
         _PLAIN_LOOP,
-        "A vector instruction handles 8 or 16 floats in the time of one. The compiler leaves a loop scalar where a call, a "
+        "A vector instruction handles 8 or 16 floats in the time of one. The compiler leaves a loop scalar where a "
+        "call, a "
         "comparison or the order of a sum stands in the way; vectors written out do not depend on its mood.",
         "Use it in loops over dense data; rows that are not dense are copied together first.",
         ("layout = fast_path", "simd = vector"),
@@ -95,8 +98,10 @@ TECHNIQUES: tuple[Technique, ...] = (
         "Compute exp in vectors by a polynomial",
         r"[^\n]*1\.44269504[^\n]*",
         r"[^\n]*(?:std::exp|lanes_exp)\([^\n]*",
-        "The library's exp is called once an element and takes tens of cycles. With x = n ln 2 + r the power of two goes "
-        "into the exponent bits and a polynomial of degree 6 gives exp(r) to float accuracy, for a whole vector at once.",
+        "The library's exp is called once an element and takes tens of cycles. With x = n ln 2 + r the power of "
+        "two goes "
+        "into the exponent bits and a polynomial of degree 6 gives exp(r) to float accuracy, for a whole vector at "
+        "once.",
         "Use it wherever exp is taken of many floats: softmax, log-sum-exp, sigmoid, SiLU, attention.",
         ("exp = polynomial",),
         families=_EXP,
@@ -118,7 +123,8 @@ TECHNIQUES: tuple[Technique, ...] = (
         "Keep four independent partial results in a reduction",
         r"(?:vfloat|vdouble|Vec)\s+\w+\[(?:4|CHAINS)\][^\n]*|vfloat s0 = \{\}, s1 = \{\}[^\n]*|\w+_v1\b[^\n]*",
         r"\w+_v0 [+*]?= [^\n]*|(?:sum|top|best) [+]?= [^\n]*",
-        "An addition or comparison takes four cycles, and each one waits for the last when there is one accumulator. Four "
+        "An addition or comparison takes four cycles, and each one waits for the last when there is one "
+        "accumulator. Four "
         "chains keep the unit busy. They also shorten each chain of rounding errors.",
         "Use it for sums, maxima and dot products over rows that fit in cache.",
         ("accumulators = 4",),
@@ -129,7 +135,8 @@ TECHNIQUES: tuple[Technique, ...] = (
         "Sum long rows in blocks",
         r"for \(int64_t (?:begin|from) = 0; [^\n]*(?:BLOCK|512)[^\n]*",
         r"(?:float|Vec) sum\w* = [^\n]*",
-        "The rounding error of one running float sum grows with its length; that of sums of blocks grows with the block.",
+        "The rounding error of one running float sum grows with its length; that of sums of blocks grows with the "
+        "block.",
         "Use it for rows of more than some thousand elements; short rows need nothing.",
         ("accumulator = blocked",),
         stages=_BOTH,
@@ -141,7 +148,8 @@ TECHNIQUES: tuple[Technique, ...] = (
         "Sum in double where digits matter",
         r"(?:vdouble|DoubleVec)\s+\w+[^\n]*|double sum = [^\n]*",
         r"float sum\w* = [^\n]*",
-        "A double keeps 29 more bits, so no length of row loses a float's digits; the loop still reads floats, and a loop "
+        "A double keeps 29 more bits, so no length of row loses a float's digits; the loop still reads floats, and "
+        "a loop "
         "that waits for memory does not become slower by it.",
         "Use it for means and sums of long rows, and wherever two large sums are subtracted.",
         ("accumulator = double",),
@@ -153,7 +161,8 @@ TECHNIQUES: tuple[Technique, ...] = (
         "Subtract the row's maximum before exp",
         r"[^\n]*exp\w*\([^\n]*- (?:shift|top|raised|r\d)[^\n]*",
         r"[^\n]*exp\w*\([^\n]*",
-        "exp overflows float above 88.7, and infinity over infinity is not-a-number. Taking the maximum off changes nothing "
+        "exp overflows float above 88.7, and infinity over infinity is not-a-number. Taking the maximum off "
+        "changes nothing "
         "in the quotient and makes every exponent at most zero.",
         "Always, in softmax, log-sum-exp and attention.",
         ("softmax_shift = max",),
@@ -166,7 +175,8 @@ TECHNIQUES: tuple[Technique, ...] = (
         "Leave the exponentials in the output and scale them afterwards",
         r"store\(y \+ \w+, (?:a|e|t\w*e)\);[^\n]*",
         r"[^\n]*exp\w*\([^\n]*/ sum[^\n]*",
-        "The result needs the same exp that the sum needed. A row stays in the first cache between the passes, so reading it "
+        "The result needs the same exp that the sum needed. A row stays in the first cache between the passes, so "
+        "reading it "
         "back costs a few cycles a vector; computing exp again costs tens.",
         "Use it in softmax, where the output has the size of the input.",
         ("exp_reuse = store",),
@@ -188,7 +198,8 @@ TECHNIQUES: tuple[Technique, ...] = (
         r"if \((?:\w+\.)?step == 1\)[^\n]*|together\([^\n]*|dense\((?:x|t|out)\)[^\n]*|sj == 1 && ey == 1[^\n]*|"
         r"from_column == 1[^\n]*|dense_columns\([^\n]*",
         r"[^\n]*(?:\* s\d|place\(v\d)[^\n]*",
-        "With a stride that is only known at run time the compiler can load one element at a time. Nearly every input is "
+        "With a stride that is only known at run time the compiler can load one element at a time. Nearly every "
+        "input is "
         "dense; a strided row is copied once into a buffer that stays in cache, and the same fast loop handles it.",
         "Use it always: it is right for every stride and opens the way for vectors.",
         ("layout = fast_path",),
@@ -199,7 +210,8 @@ TECHNIQUES: tuple[Technique, ...] = (
         "Copy a transposition by square tiles",
         r"constexpr int64_t BLOCK = 64[^\n]*|kTile = \d+[^\n]*",
         _PLAIN_LOOP,
-        "One side of a transposition touches a new cache line with each element. In a tile of 64 x 64 floats all lines of both "
+        "One side of a transposition touches a new cache line with each element. In a tile of 64 x 64 floats all "
+        "lines of both "
         "sides stay in the first cache until each of their 16 elements was used.",
         "Use it when both axes are longer than a cache line.",
         ("tile = 64",),
@@ -220,7 +232,8 @@ TECHNIQUES: tuple[Technique, ...] = (
         "Keep a tile of the product in registers",
         r"vfloat acc\[M\]\[2\][^\n]*|Vec sums\[R\]\[V\][^\n]*",
         r"[^\n]*sums?(?:\[\w+\])? \+= [^\n]*",
-        "Each multiply-add of a plain loop loads one operand and touches the sum in memory. With 8 x 2 sums in registers a "
+        "Each multiply-add of a plain loop loads one operand and touches the sum in memory. With 8 x 2 sums in "
+        "registers a "
         "loaded vector of b is used eight times, so the multiply-add units are what limits, not the loads.",
         "Use it for products whose sizes exceed the tile; strips at the edges need smaller tiles.",
         ("register_tile = 8x2",),
@@ -231,7 +244,8 @@ TECHNIQUES: tuple[Technique, ...] = (
         "Pack the second factor into panels",
         r"pack_panel\([^\n]*",
         r"const float \*panel = b \+ j;[^\n]*",
-        "Rows of b lie a page or more apart, which costs a TLB entry each. A panel is read in order, by the prefetcher's "
+        "Rows of b lie a page or more apart, which costs a TLB entry each. A panel is read in order, by the "
+        "prefetcher's "
         "liking, and every strip of rows uses it again.",
         "Use it with more than a dozen rows; for fewer the copy costs more than it saves.",
         ("packing = panels",),
@@ -243,7 +257,8 @@ TECHNIQUES: tuple[Technique, ...] = (
         "Walk the sum in blocks of 256",
         r"KC = 256[^\n]*|depth = std::min<int64_t>\(256[^\n]*",
         r"for \(int64_t l = 0; l < k; \+\+l\)[^\n]*",
-        "A block of 256 rows of a 32 column panel is 32 KiB: it stays in the first cache while the rows of a pass over it, and "
+        "A block of 256 rows of a 32 column panel is 32 KiB: it stays in the first cache while the rows of a pass "
+        "over it, and "
         "partial sums stay short.",
         "Use it when k is larger than about 500.",
         ("tile_k = 256",),
@@ -264,7 +279,8 @@ TECHNIQUES: tuple[Technique, ...] = (
         "Write large results past the caches",
         r"_mm\w*_stream_ps[^\n]*|nontemporal[^\n]*",
         r"store\(y[^\n]*|y\[j\] = [^\n]*",
-        "An ordinary store first fetches the line that it overwrites. A streaming store saves that third of the traffic.",
+        "An ordinary store first fetches the line that it overwrites. A streaming store saves that third of the "
+        "traffic.",
         "Use it for results larger than the last cache that nothing reads soon; smaller ones are better kept in cache.",
         ("stores = streaming",),
         families=("elementwise",),
@@ -274,7 +290,8 @@ TECHNIQUES: tuple[Technique, ...] = (
         "Handle the last elements with part loads and part stores",
         r"[^\n]*(?:mask_loadu|load_part|load_masked)\([^\n]*",
         r"for \(; \w+ < \w+; \+\+\w+\)[^\n]*",
-        "A row that is no multiple of the vector leaves up to 15 elements. One masked vector costs as much as a full one; "
+        "A row that is no multiple of the vector leaves up to 15 elements. One masked vector costs as much as a "
+        "full one; "
         "a scalar rest loop costs 15 library calls where exp is involved.",
         "Use it where rows are short or the work of an element is large.",
         ("tail = masked",),
@@ -286,7 +303,8 @@ TECHNIQUES: tuple[Technique, ...] = (
         "Let not-a-number win a maximum",
         r"[^\n]*(?:v|x|t\w*) != (?:v|x|t\w*)\b[^\n]*",
         r"[^\n]*x > \w+[^\n]*",
-        "A comparison with not-a-number is false, so a plain `>` passes over it, while the definition counts it as largest.",
+        "A comparison with not-a-number is false, so a plain `>` passes over it, while the definition counts it as "
+        "largest.",
         "In argmax, argmin, max and min, whenever the reference propagates it.",
         ("nan = propagate",),
         stages=("correctness",),
@@ -297,7 +315,8 @@ TECHNIQUES: tuple[Technique, ...] = (
         "Promise that outputs do not overlap inputs",
         r"[^\n]*__restrict[^\n]*",
         r"void \w+\(const float \*x0[^\n]*",
-        "Without the promise the compiler must reload inputs after each store, or check for overlap before a vector loop.",
+        "Without the promise the compiler must reload inputs after each store, or check for overlap before a "
+        "vector loop.",
         "Use it in functions whose pointers never overlap, as the entry point guarantees.",
         ("restrict = on",),
         families=("elementwise", "reduction", "matmul", "attention"),

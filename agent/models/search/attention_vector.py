@@ -79,16 +79,16 @@ void dot_products(const float *q, int64_t q_i, const float *k, int64_t k_i, int6
 _GATHER = """
 // Adds the values of keys [from, to), weighted, to R rows of sums.
 template <int R>
-void gather(const float *weights, int64_t weights_i, const float *v, int64_t v_i, int64_t from, int64_t to, int64_t columns,
-            float *sums, int64_t sums_i) {
+void gather(const float *weights, int64_t weights_i, const float *v, int64_t v_i, int64_t from, int64_t to,
+            int64_t columns, float *sums, int64_t sums_i) {
   for (int64_t c = 0; c < columns; c += kLanes) {
     Vec total[R];
-    for (int r = 0; r < R; ++r) total[r] = load(sums + r * sums_i + c);
+    for (int r = 0; r < R; ++r) total[r] = @START@;
     for (int64_t j = from; j < to; ++j) {
       const Vec value = load(v + j * v_i + c);
       for (int r = 0; r < R; ++r) total[r] += weights[r * weights_i + j] * value;
     }
-    for (int r = 0; r < R; ++r) store(sums + r * sums_i + c, total[r]);
+    for (int r = 0; r < R; ++r) store(sums + r * sums_i + c, @END@);
   }
 }
 """
@@ -104,7 +104,9 @@ def vector_queries(attention: Attention) -> Writer:
         frame.used.add("sum_lanes")
     body.text(_PADDED)
     body.text(_TURNED if turned else _IN_ROWS)
-    body.text(_GATHER)
+    held = "load(sums + r * sums_i + c)"
+    start, end = ("Vec{}", f"{held} + total[r]") if attention.blocked else (held, "total[r]")
+    body.text(_GATHER.replace("@START@", start).replace("@END@", end))
     body.line()
     _tile(attention)
     return _tasks(attention, turned=turned)
@@ -135,7 +137,13 @@ def _tile(attention: Attention) -> None:
             body.line("dot_products<R>(q, q_i, k, k_i, from, to, dots, scores, scores_i);")
             with body.block("for (int r = 0; r < R; ++r)"):
                 _weights(attention, online=online)
-            body.line("gather<R>(scores, scores_i, v, v_i, from, to, padded, sums, padded);")
+            if attention.blocked and not online:
+                body.line("// Blocks of keys are summed on their own first, which keeps more digits of a long sum.")
+                with body.block(f"for (int64_t low = 0; low < keys; low += {BLOCK})"):
+                    body.line(f"const int64_t high = std::min<int64_t>(keys, low + {BLOCK});")
+                    body.line("gather<R>(scores, scores_i, v, v_i, low, high, padded, sums, padded);")
+            else:
+                body.line("gather<R>(scores, scores_i, v, v_i, from, to, padded, sums, padded);")
         with body.block("for (int r = 0; r < R; ++r)"):
             if frame.choices.get("division") == "reciprocal":
                 body.line("const float share = 1.0f / total[r];")

@@ -11,7 +11,7 @@ from agent.models.search.errors import NoRecipe
 from agent.models.search.ir import Apply, Input, Length, MatMul, Node, Recipe, Reduce, inputs_of, per_row
 from agent.models.search.pointwise import FUNCTIONS, op
 
-Value = Node | float | int | str | bool | None | tuple["Value", ...]  # type: ignore[misc]  # a recursive alias
+Value = Node | float | int | str | bool | None | tuple["Value", ...]
 
 ROWWISE = frozenset({*rows.REDUCTIONS, *rows.OVER_ROWS, *rows.NORMS, *rows.PAIRWISE, "max", "min"})
 """Calls whose later arguments are axes or shapes rather than tensors to combine."""
@@ -53,7 +53,9 @@ def pointwise(operator: str, name: str, arguments: Arguments) -> Node:
         raise NoRecipe(operator, f"`{name}` with these arguments ({error})") from error
 
 
-def call(operator: str, name: str, arguments: Arguments, ranks: views.Ranks, axes: set[int]) -> Value:
+def call(  # noqa: PLR0911  (one return for each kind of call)
+    operator: str, name: str, arguments: Arguments, ranks: views.Ranks, axes: set[int]
+) -> Value:
     """What a call stands for. Axes that are reduced over are added to `axes`."""
     if name in _SAME:
         return arguments.tensor(operator, 0, "input")

@@ -20,7 +20,7 @@ def next_repair(situation: Situation) -> Plan:
 
 
 def _first(situation: Situation) -> Plan:
-    """A plain draft; where memory knows better than the draft, up to two of its recommendations are followed at once."""
+    """A plain draft; where memory knows better, up to two of its recommendations are followed at once."""
     draft = situation.draft
     target, followed = dict(draft), 0
     for item in situation.advice:
@@ -34,7 +34,7 @@ def _first(situation: Situation) -> Plan:
             target, followed = better, followed + 1
     decisions = adoptions(situation, draft, target, "instead of what the plain draft would have done")
     followed_words = f" Memory changed {written(difference(draft, target))}." if decisions else ""
-    hypothesis = f"A plain {situation.traits.family} kernel is the shortest way to a first answer from the judge.{followed_words}"
+    hypothesis = f"A plain {situation.traits.family} kernel is the shortest way to a first verdict.{followed_words}"
     return Plan(target, "first draft: " + written(target), hypothesis, decisions)
 
 

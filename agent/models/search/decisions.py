@@ -51,7 +51,7 @@ def _steps(situation: Situation) -> list[tuple[Choices, Attempt]]:
     return found
 
 
-def _reason(situation: Situation, item: Recommendation) -> str:
+def _reason(situation: Situation, item: Recommendation) -> str:  # noqa: C901, PLR0911  (one return for each reason)
     if not item.changes:
         return "it names no change in the vocabulary of this model, which can follow `Change:` lines only"
     stage, history = situation.context.stage, situation.context.history

@@ -31,7 +31,8 @@ _SYMPTOMS: Mapping[str, Symptom] = {
     for symptom in (
         Symptom(
             "not_finite",
-            "a number that should be finite came out as infinity or not-a-number: something overflowed, or zero was divided by",
+            "a number that should be finite came out as infinity or not-a-number: something overflowed, or was "
+            "divided by zero",
             ("softmax_shift", "variance", "eps", "tail", "layout", "fast_math"),
         ),
         Symptom(
@@ -51,7 +52,9 @@ _SYMPTOMS: Mapping[str, Symptom] = {
             "the result is close but outside what rounding explains: digits were lost in a long sum or a difference",
             (
                 "variance",
+                "cdf",
                 "accumulator",
+                "tile_k",
                 "eps",
                 "accumulators",
                 "loop_order",
@@ -105,7 +108,7 @@ def _wrong(text: str) -> tuple[Symptom, ...]:
         found.append("wrong_index")
     if not found:
         found.append("far_off" if _relative_error(expected, got) > 0.01 else "drift")
-    elif found[0] in {"strided"} and _relative_error(expected, got) < 0.01:
+    elif found[0] == "strided" and _relative_error(expected, got) < 0.01:
         found.append("drift")
     return tuple(_SYMPTOMS[name] for name in found)
 

@@ -45,6 +45,11 @@ class Attention:
         return node
 
     @property
+    def blocked(self) -> bool:
+        """Whether sums over the keys are formed in blocks."""
+        return self.frame.choices.get("accumulator") == "blocked"
+
+    @property
     def unit(self) -> bool:
         """Whether columns are known to lie next to each other."""
         return self.frame.choices["layout"] != "general"
@@ -147,7 +152,7 @@ def _tasks(attention: Attention) -> Writer:
     _, arguments = steps(attention)
     tasks.line("const int64_t tasks = queries;")
     with tasks.block("const auto work = [&](int64_t begin, int64_t end)", "};"):
-        tasks.line("std::vector<float> scores(keys);")
+        tasks.line("std::vector<float> scores(keys + columns);  // and behind them room for one row of sums")
         with tasks.block("for (int64_t i = begin; i < end; ++i)"):
             shifted = arguments.replace("q, q_i", "q + i * q_i, q_i", 1)
             extra = attention.frame.attribute_arguments()
@@ -178,16 +183,20 @@ def _some_queries(attention: Attention) -> None:
                 body.line("top = raised;")
                 body.line("sum *= shrink;")
                 body.line("for (int64_t c = 0; c < columns; ++c) y[c * y_j] *= shrink;")
-                _weights(attention, "from", "to")
-                _gather(attention, "from", "to")
+                _weigh_and_gather(attention, "from", "to")
         else:
             _scores(attention, "0", "keys")
             if frame.choices["softmax_shift"] == "max":
                 body.line("float top = -INFINITY;")
                 body.line("for (int64_t j = 0; j < keys; ++j) top = std::max(top, scores[j]);")
             body.line("float sum = 0.0f;")
-            _weights(attention, "0", "keys")
-            _gather(attention, "0", "keys")
+            if attention.blocked:
+                body.line("// Blocks of keys are summed on their own first, which keeps more digits of a long sum.")
+                with body.block(f"for (int64_t from = 0; from < keys; from += {KEY_BLOCK})"):
+                    body.line(f"const int64_t to = std::min<int64_t>(keys, from + {KEY_BLOCK});")
+                    _weigh_and_gather(attention, "from", "to")
+            else:
+                _weigh_and_gather(attention, "0", "keys")
         if frame.choices.get("division") == "reciprocal":
             body.line("const float share = 1.0f / sum;")
             body.line("for (int64_t c = 0; c < columns; ++c) y[c * y_j] *= share;")
@@ -210,19 +219,36 @@ def _scores(attention: Attention, low: str, high: str) -> None:
         body.line(f"scores[j] = score(dot, static_cast<float>(width){attention.frame.attribute_arguments()});")
 
 
-def _weights(attention: Attention, low: str, high: str) -> None:
+def _weigh_and_gather(attention: Attention, low: str, high: str) -> None:
+    """Scores to weights and their sum, then the weighted values; in blocks, both join the totals at the end."""
     body = attention.frame.body
-    _pragma(attention, " reduction(+ : sum)")
+    if not attention.blocked:
+        _weights(attention, low, high, "sum")
+        _gather(attention, low, high, "y", "y_j")
+        return
+    body.line("float part = 0.0f;")
+    _weights(attention, low, high, "part")
+    body.line("sum += part;")
+    body.line("float *gathered = scores + keys;")
+    body.line("std::fill(gathered, gathered + columns, 0.0f);")
+    _gather(attention, low, high, "gathered", "")
+    body.line("for (int64_t c = 0; c < columns; ++c) y[c * y_j] += gathered[c];")
+
+
+def _weights(attention: Attention, low: str, high: str, total: str) -> None:
+    body = attention.frame.body
+    _pragma(attention, f" reduction(+ : {total})")
     with body.block(f"for (int64_t j = {low}; j < {high}; ++j)"):
         shifted = "scores[j]" if attention.frame.choices["softmax_shift"] == "none" else "scores[j] - top"
         body.line(f"scores[j] = {attention.exp(shifted)};")
-        body.line("sum += scores[j];")
+        body.line(f"{total} += scores[j];")
 
 
-def _gather(attention: Attention, low: str, high: str) -> None:
+def _gather(attention: Attention, low: str, high: str, sums: str, step: str) -> None:
     body = attention.frame.body
     value = "v[j * v_i + c]" if attention.unit else "v[j * v_i + c * v_j]"
     with body.block(f"for (int64_t j = {low}; j < {high}; ++j)"):
         body.line("const float weight = scores[j];")
         _pragma(attention)
-        body.line(f"for (int64_t c = 0; c < columns; ++c) y[c * y_j] += weight * {value};")
+        target = f"{sums}[c * {step}]" if step else f"{sums}[c]"
+        body.line(f"for (int64_t c = 0; c < columns; ++c) {target} += weight * {value};")

@@ -1,5 +1,6 @@
 """Composes element-wise kernels: any pointwise tree over inputs that broadcast to the output."""
 
+# ruff: noqa: SIM117  (nested blocks look like the loops that they write)
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -1,5 +1,6 @@
 """Composes copies that change the order of axes."""
 
+# ruff: noqa: SIM117  (nested blocks look like the loops that they write)
 from __future__ import annotations
 
 from collections.abc import Mapping

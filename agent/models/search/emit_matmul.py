@@ -1,5 +1,6 @@
 """Composes matrix products, with any pointwise tree of the product (bias, activation) as an epilogue."""
 
+# ruff: noqa: SIM117  (nested blocks look like the loops that they write)
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -27,7 +27,10 @@ _INFIX: Mapping[str, tuple[str, int]] = {
     "or": ("|", 6),
 }
 _STD: Mapping[str, str] = {
-    **{name: name for name in ("exp", "log", "log1p", "expm1", "sqrt", "tanh", "erf", "erfc", "sin", "cos", "tan", "pow")},
+    **{
+        name: name
+        for name in ("exp", "log", "log1p", "expm1", "sqrt", "tanh", "erf", "erfc", "sin", "cos", "tan", "pow")
+    },
     **{name: name for name in ("sinh", "cosh", "asin", "acos", "atan", "atan2", "floor", "ceil", "trunc", "hypot")},
     "abs": "fabs",
     "round": "nearbyint",

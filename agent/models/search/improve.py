@@ -71,6 +71,7 @@ def _ms(attempt: Attempt) -> str:
 
 
 def _targets(situation: Situation, base: Choices) -> Iterator[tuple[Choices, str]]:
+    yield from _repairs(situation)
     usable = [item for item in situation.advice if _usable(situation, base, item)]
     # Two recommendations that do not contradict each other are tried together first: rounds are scarce.
     for one, two in combinations(usable[:4], 2):
@@ -93,6 +94,25 @@ def _targets(situation: Situation, base: Choices) -> Iterator[tuple[Choices, str
             space.settle(situation.traits, base | wanted),
             "No recommendation is left, so this one is drawn by chance.",
         )
+
+
+def _repairs(situation: Situation) -> Iterator[tuple[Choices, str]]:
+    """The last change kept, and what its wrong result points at changed with it: speed may need another accumulator.
+
+    Chance is given a say only when two changes in a row came out wrong: then the fault may lie in the kernel itself.
+    """
+    history = situation.context.history
+    last = history[-1]
+    if last.outcome != "wrong" or last.stage != "optimization":
+        return
+    broken = situation.choices_of(last)
+    advised = {change for item in situation.advice for change in item.changes}
+    again = len(history) > 1 and history[-2].outcome == "wrong"
+    for name in diagnose.suspects(last, situation.traits, broken):
+        for value in space.BY_NAME[name].values:
+            sound = name not in MEANING and value not in UNSOUND.get(name, frozenset())
+            if sound and value != broken[name] and (again or (name, value) in advised):
+                yield space.settle(situation.traits, broken | {name: value}), f"Round {last.round} went wrong by it."
 
 
 def _usable(situation: Situation, base: Choices, item: Recommendation) -> bool:

@@ -28,7 +28,7 @@ class Frame:
         self.restrict = "__restrict " if choices.get("restrict") == "on" else ""
 
     def slot(self, at: Input) -> int:
-        """The number by which the kernel names this view of an input: `x0`, `v0`, …"""
+        """Return the number by which the kernel names this view of an input, as in `x0`."""
         return self.inputs.index(at)
 
     def threaded(self) -> bool:
@@ -68,9 +68,9 @@ class Frame:
         )
 
     def _checks(self) -> str:
+        counts = f"n_inputs != {self.program.n_inputs} || n_outputs != 1 || n_attributes < {self.program.n_attributes}"
         lines = [
-            f"if (n_inputs != {self.program.n_inputs} || n_outputs != 1 || n_attributes < {self.program.n_attributes}) "
-            "return 1;",
+            f"if ({counts}) return 1;",
             "for (int64_t i = 0; i < n_inputs; ++i) {",
             "  if (inputs[i].dtype != SB_FLOAT32 || inputs[i].ndim > kMaxDims) return 2;",
             "}",

@@ -71,7 +71,7 @@ class Row:
         if not per_row(root):
             for child in children(root):
                 self.hoist(child)
-        elif in_double or isinstance(root, Apply) or isinstance(root, First):
+        elif in_double or isinstance(root, (Apply, First)):
             text = self.row_value(root)
             name = f"r{self.scalars}"
             self.scalars += 1
@@ -237,7 +237,9 @@ def _across_lanes(row: Row, a: Accumulator, parts: Sequence[str]) -> None:
                 a.join(body, a.name, f"{part}[lane]", vector=False)
 
 
-def _pragma(row: Row, accumulators: Sequence[Accumulator], low: str, high: str, store: Node | None) -> None:
+def _pragma(  # noqa: C901  (one loop, written from top to bottom)
+    row: Row, accumulators: Sequence[Accumulator], low: str, high: str, store: Node | None
+) -> None:
     body, nan = row.body, row.frame.choices.get("nan") == "propagate"
     signs = {"sum": "+", "prod": "*", "max": "max", "min": "min", "argmax": "max", "argmin": "min"}
     clauses = ""

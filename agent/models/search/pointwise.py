@@ -58,7 +58,7 @@ _FOLD: Mapping[str, Callable[..., float]] = {
 }
 
 
-def _power(x: Arg, exponent: Arg) -> Node:
+def _power(x: Arg, exponent: Arg) -> Node:  # noqa: PLR0911  (one return for each exponent)
     node = lift(exponent)
     if not isinstance(node, Const):
         return op("pow", x, node)
@@ -160,7 +160,10 @@ def _scaled(name: str) -> Callable[..., Node]:
 
 
 FUNCTIONS: Mapping[str, Callable[..., Node]] = {
-    **{name: _core(name) for name in ("exp", "log", "log1p", "expm1", "sqrt", "rsqrt", "tanh", "erf", "erfc", "neg", "abs")},
+    **{
+        name: _core(name)
+        for name in ("exp", "log", "log1p", "expm1", "sqrt", "rsqrt", "tanh", "erf", "erfc", "neg", "abs")
+    },
     **{name: _core(name) for name in ("sin", "cos", "tan", "sinh", "cosh", "asin", "acos", "atan", "floor", "ceil")},
     **{name: _core(name) for name in ("trunc", "round", "lt", "le", "gt", "ge", "eq", "ne", "where", "fmod", "hypot")},
     **{name: _core(name) for name in ("atan2", "mul", "div", "or", "and", "not")},
@@ -190,7 +193,7 @@ FUNCTIONS: Mapping[str, Callable[..., Node]] = {
     "minimum": _minimum,
     "clamp": lambda x, min=None, max=None: _clamp(x, min, max),  # noqa: A006  (torch's keyword names)
     "clip": lambda x, min=None, max=None: _clamp(x, min, max),  # noqa: A006  (torch's keyword names)
-    "clamp_min": lambda x, min: _clamp(x, min),  # noqa: A006  (torch's keyword names)
+    "clamp_min": lambda x, min: _clamp(x, low=min),  # noqa: A006  (torch's keyword names)
     "clamp_max": lambda x, max: _clamp(x, None, max),  # noqa: A006  (torch's keyword names)
     "lerp": lambda a, b, weight: op("add", a, op("mul", weight, op("sub", b, a))),
     "addcmul": lambda x, a, b, value=1.0: op("add", x, op("mul", value, op("mul", a, b))),

@@ -21,8 +21,9 @@ def plain_loops(product: Product) -> tuple[Writer, str]:
     steps = "" if product.unit else ", int64_t a_j", "" if product.unit else ", int64_t b_j"
     restrict = product.frame.restrict
     head = (
-        f"void some_rows(const float *{restrict}a, int64_t a_i{steps[0]}, const float *{restrict}b, int64_t b_i{steps[1]}, "
-        f"float *{restrict}y, int64_t y_i, int64_t y_j, int64_t low, int64_t high, int64_t n, int64_t k"
+        f"void some_rows(const float *{restrict}a, int64_t a_i{steps[0]}, "
+        f"const float *{restrict}b, int64_t b_i{steps[1]}, float *{restrict}y, int64_t y_i, int64_t y_j, "
+        "int64_t low, int64_t high, int64_t n, int64_t k"
         f"{product.extra_parameters()})"
     )
     body = product.frame.body
@@ -60,9 +61,8 @@ def _fused(product: Product) -> bool:
 def _epilogue_pass(product: Product) -> None:
     if product.has_epilogue and not _fused(product):
         body = product.frame.body
-        with body.block("for (int64_t i = low; i < high; ++i)"):
-            with body.block("for (int64_t j = 0; j < n; ++j)"):
-                body.line(f"y[i * y_i + j * y_j] = {product.finish('y[i * y_i + j * y_j]', 'i', 'j')};")
+        with body.block("for (int64_t i = low; i < high; ++i)"), body.block("for (int64_t j = 0; j < n; ++j)"):
+            body.line(f"y[i * y_i + j * y_j] = {product.finish('y[i * y_i + j * y_j]', 'i', 'j')};")
 
 
 def _dot_products(product: Product) -> None:
@@ -92,7 +92,7 @@ def _dot(product: Product) -> None:
             body.line("float part = 0.0f;")
             if pragma:
                 body.line("#pragma omp simd reduction(+ : part)")
-            body.line(f"for (int64_t l = from; l < std::min(k, from + {BLOCK}); ++l) part += {term};")
+            body.line(f"for (int64_t l = from; l < std::min<int64_t>(k, from + {BLOCK}); ++l) part += {term};")
             body.line("sum += part;")
     else:
         accumulator.declare(body, "sum", vector=False)
@@ -112,8 +112,15 @@ def _dot_vectors(product: Product) -> None:
 
     def columns(load: str, rest: str) -> None:
         accumulator.declare(body, "sums", vector=True)
-        with body.block("for (int64_t l = 0; l < k; ++l)"):
-            accumulator.join(body, "sums", f"{_a(product, 'i', 'l')} * {load}(b + l * b_i + j{rest})", vector=True)
+        term = f"{_a(product, 'i', 'l')} * {load}(b + l * b_i + j{rest})"
+        if frame.choices.get("accumulator") == "blocked":
+            with body.block(f"for (int64_t from = 0; from < k; from += {BLOCK})"):
+                body.line("Vec part = {};")
+                body.line(f"for (int64_t l = from; l < std::min<int64_t>(k, from + {BLOCK}); ++l) part += {term};")
+                body.line("sums += part;")
+        else:
+            with body.block("for (int64_t l = 0; l < k; ++l)"):
+                accumulator.join(body, "sums", term, vector=True)
         limit = "rest" if rest else "kLanes"
         with body.block(f"for (int64_t lane = 0; lane < {limit}; ++lane)"):
             value = "static_cast<float>(sums[lane])" if accumulator.wide else "sums[lane]"
@@ -138,51 +145,57 @@ def _row_updates(product: Product) -> None:
     block = choices.get("tile_k", "none")
     with body.block("for (int64_t i = low; i < high; ++i)"):
         body.line("for (int64_t j = 0; j < n; ++j) y[i * y_i + j * y_j] = 0.0f;")
-    last = "k"
     if block != "none":
-        body.line(f"// A block of {block} rows of b stays in cache while every row of this task takes it.")
+        body.line(
+            f"// A block of {block} rows of b stays in cache while every row of this task takes it; each block is summed"
+        )
+        body.line("// on its own first, which keeps more digits of a long sum.")
+        body.line("std::vector<float> part(n);")
         with body.block(f"for (int64_t from = 0; from < k; from += {block})"):
             body.line(f"const int64_t to = std::min<int64_t>(k, from + {block});")
-            _update(product, "from", "to")
+            with body.block("for (int64_t i = low; i < high; ++i)"):
+                body.line("std::fill(part.begin(), part.end(), 0.0f);")
+                body.line("float *sums = part.data();")
+                _update(product, "from", "to", step="1")
+                body.line("for (int64_t j = 0; j < n; ++j) y[i * y_i + j * y_j] += sums[j];")
     else:
-        _update(product, "0", last)
+        with body.block("for (int64_t i = low; i < high; ++i)"):
+            body.line("float *sums = y + i * y_i;")
+            _update(product, "0", "k", step="y_j")
     _epilogue_pass(product)
     if _fused(product):
         with body.block("for (int64_t i = low; i < high; ++i)"):
-            body.line(
-                f"for (int64_t j = 0; j < n; ++j) y[i * y_i + j * y_j] = {product.finish('y[i * y_i + j * y_j]', 'i', 'j')};"
-            )
+            done = product.finish("y[i * y_i + j * y_j]", "i", "j")
+            body.line(f"for (int64_t j = 0; j < n; ++j) y[i * y_i + j * y_j] = {done};")
 
 
-def _update(product: Product, low: str, high: str) -> None:
+def _update(product: Product, low: str, high: str, *, step: str) -> None:
+    """Add multiples of rows [low, high) of b to `sums`, whose elements lie `step` apart."""
     body, frame = product.frame.body, product.frame
-    with body.block("for (int64_t i = low; i < high; ++i)"):
-        with body.block(f"for (int64_t l = {low}; l < {high}; ++l)"):
-            body.line(f"const float factor = {_a(product, 'i', 'l')};")
-            if not product.unit:
-                body.line(f"for (int64_t j = 0; j < n; ++j) y[i * y_i + j * y_j] += factor * {_b(product, 'l', 'j')};")
-                return
-            body.line("const float *row = b + l * b_i;")
-            body.line("float *sums = y + i * y_i;")
-            if not frame.vector:
-                if frame.choices.get("simd") == "pragma":
-                    body.line("#pragma omp simd")
-                body.line("for (int64_t j = 0; j < n; ++j) sums[j * y_j] += factor * row[j];")
-                return
-            tail = frame.choices["tail"]
-            body.line("int64_t j = 0;")
-            with body.block("if (y_j == 1)"):
-                body.line(
-                    "for (; j + kLanes <= n; j += kLanes) store(sums + j, load(sums + j) + factor * load(row + j));"
-                )
-                if tail in {"padded", "masked"}:
-                    frame.used |= {f"load_{tail}", "store_part"}
-                    with body.block("if (j < n)"):
-                        body.line("const int64_t rest = n - j;")
-                        part = f"load_{tail}(sums + j, rest, 0.0f) + factor * load_{tail}(row + j, rest, 0.0f)"
-                        body.line(f"store_part(sums + j, {part}, rest);")
-                        body.line("j = n;")
-            if tail == "ignored":
-                body.line("for (; y_j != 1 && j < n; ++j) sums[j * y_j] += factor * row[j];")
-            else:
-                body.line("for (; j < n; ++j) sums[j * y_j] += factor * row[j];")
+    target = "sums[j]" if step == "1" else f"sums[j * {step}]"
+    with body.block(f"for (int64_t l = {low}; l < {high}; ++l)"):
+        body.line(f"const float factor = {_a(product, 'i', 'l')};")
+        if not product.unit:
+            body.line(f"for (int64_t j = 0; j < n; ++j) {target} += factor * {_b(product, 'l', 'j')};")
+            return
+        body.line("const float *row = b + l * b_i;")
+        if not frame.vector:
+            if frame.choices.get("simd") == "pragma":
+                body.line("#pragma omp simd")
+            body.line(f"for (int64_t j = 0; j < n; ++j) {target} += factor * row[j];")
+            return
+        tail = frame.choices["tail"]
+        body.line("int64_t j = 0;")
+        with body.block("" if step == "1" else f"if ({step} == 1)"):
+            body.line("for (; j + kLanes <= n; j += kLanes) store(sums + j, load(sums + j) + factor * load(row + j));")
+            if tail in {"padded", "masked"}:
+                frame.used |= {f"load_{tail}", "store_part"}
+                with body.block("if (j < n)"):
+                    body.line("const int64_t rest = n - j;")
+                    part = f"load_{tail}(sums + j, rest, 0.0f) + factor * load_{tail}(row + j, rest, 0.0f)"
+                    body.line(f"store_part(sums + j, {part}, rest);")
+                    body.line("j = n;")
+        if tail == "ignored" and step != "1":
+            body.line(f"for (; {step} != 1 && j < n; ++j) {target} += factor * row[j];")
+        elif tail != "ignored":
+            body.line(f"for (; j < n; ++j) {target} += factor * row[j];")

@@ -1,5 +1,6 @@
 """Matrix products by register tiles: a piece of the result stays in registers while k runs."""
 
+# ruff: noqa: SIM117  (nested blocks look like the loops that they write)
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -11,13 +12,13 @@ if TYPE_CHECKING:
 
 _TILE = """
 // R rows by V vectors of the product, kept in registers while k runs: each vector of b is used R times, each element of
-// a V times. `first`: the sum begins here, else it goes on from what y holds.
+// a V times. `first`: the sum begins here, else it is added to what y holds, so partial sums stay short.
 template <int R, int V>
 inline void tile(const float *@RESTRICT@a, int64_t a_i, const float *@RESTRICT@b, int64_t b_i, float *@RESTRICT@y,
                  int64_t y_i, int64_t k, bool first) {
   Vec sums[R][V];
   for (int r = 0; r < R; ++r) {
-    for (int v = 0; v < V; ++v) sums[r][v] = first ? Vec{} : load(y + r * y_i + v * kLanes);
+    for (int v = 0; v < V; ++v) sums[r][v] = Vec{};
   }
   for (int64_t l = 0; l < k; ++l) {
     Vec row[V];
@@ -28,13 +29,16 @@ inline void tile(const float *@RESTRICT@a, int64_t a_i, const float *@RESTRICT@b
     }
   }
   for (int r = 0; r < R; ++r) {
-    for (int v = 0; v < V; ++v) store(y + r * y_i + v * kLanes, sums[r][v]);
+    for (int v = 0; v < V; ++v) {
+      float *to = y + r * y_i + v * kLanes;
+      store(to, first ? sums[r][v] : load(to) + sums[r][v]);
+    }
   }
 }
 
 template <int V>
-inline void tile_of(int64_t rows, const float *a, int64_t a_i, const float *b, int64_t b_i, float *y, int64_t y_i, int64_t k,
-                    bool first) {
+inline void tile_of(int64_t rows, const float *a, int64_t a_i, const float *b, int64_t b_i, float *y, int64_t y_i,
+                    int64_t k, bool first) {
   int64_t r = 0;
   for (; r + kTileRows <= rows; r += kTileRows) {
     tile<kTileRows, V>(a + r * a_i, a_i, b, b_i, y + r * y_i, y_i, k, first);
@@ -73,7 +77,10 @@ def _piece(product: Product) -> None:
     body, choices = product.frame.body, product.frame.choices
     block = choices.get("tile_k", "none")
     body.line("// Some rows of one panel's width. `b` is the panel (or b itself, from the panel's first column).")
-    head = "void piece(const float *a, int64_t a_i, const float *b, int64_t b_i, float *y, int64_t y_i, int64_t rows, int64_t k)"
+    head = (
+        "void piece(const float *a, int64_t a_i, const float *b, int64_t b_i, float *y, int64_t y_i, int64_t rows, "
+        "int64_t k)"
+    )
     with body.block(head):
         if block == "none":
             body.line("tile_of<kTileVectors>(rows, a, a_i, b, b_i, y, y_i, k, true);")
@@ -84,7 +91,7 @@ def _piece(product: Product) -> None:
             body.line("if (k == 0) tile_of<kTileVectors>(rows, a, a_i, b, b_i, y, y_i, 0, true);")
 
 
-def _tasks(product: Product) -> Writer:
+def _tasks(product: Product) -> Writer:  # noqa: PLR0915  (one function of the kernel, written from top to bottom)
     frame, choices = product.frame, product.frame.choices
     tail, packed = choices["tail"], choices.get("packing") == "panels"
     tasks = Writer()

@@ -1,4 +1,4 @@
-"""Reads what memory recommends: the `Change: name = value` lines of offers and residents, against a kernel's choices."""
+"""Reads what memory recommends: the `Change: name = value` lines of offers and residents, for a kernel's choices."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from agent.port import Context
 _LINE = re.compile(r"\bChange:\s*`?([a-z_]+)\s*=\s*([\w.+-]+)`?", re.IGNORECASE)
 
 CORRECTNESS = frozenset(
-    {"layout", "tail", "accumulator", "softmax_shift", "variance", "eps", "ties", "nan", "fast_math", "loop_order", "cdf"}
-)
+    (
+        "layout", "tail", "accumulator", "softmax_shift", "variance", "eps", "ties", "nan", "fast_math", "loop_order",
+        "cdf", "tile_k",
+    )
+)  # fmt: skip
 """Decisions that can make a kernel wrong; the others are left for the optimization stage."""
 
 MEANING = frozenset({"eps", "ties", "nan"})
@@ -90,7 +93,7 @@ def applied(traits: Traits, base: Choices, changes: Sequence[tuple[str, str]]) -
 
 
 def difference(base: Mapping[str, str], target: Mapping[str, str]) -> dict[str, str]:
-    """The choices of `target` that `base` does not have; one that has only just become open and is plain is no change."""
+    """The choices of `target` that `base` does not have; one that has just become open and is plain is no change."""
     return {n: value for n, value in target.items() if base.get(n, space.BY_NAME[n].values[0]) != value}
 
 

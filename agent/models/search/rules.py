@@ -25,8 +25,10 @@ _WHY = (
     "costs",
     "memory",
 )
-_DO = ("use ", "take ", "keep ", "subtract", "split", "copy", "write", "compute", "add ", "walk", "pack", "turn", "give",
-       "share", "replace", "hold", "let ", "open ", "handle", "read ")  # fmt: skip
+_DO = re.compile(
+    r"\b(?:use |take |keep |subtract|split|copy|write|compute|add |walk|pack|turn|give"
+    r"|share|replace|hold|let |open |handle|read )"
+)
 
 
 def distill(title: str, body: str, evidence: str, limit_tokens: int) -> str:
@@ -79,5 +81,5 @@ def _weight(sentence: str) -> int:
     low = sentence.lower().replace("*", "").replace("`", "")
     when = low.startswith(_WHEN) or any(f" {word}" in low for word in _WHEN[:3])
     repair = low.startswith(("repair:", "when: ", "why: "))
-    told = 2 * when + 2 * any(word in low for word in _DO) + any(word in low for word in _WHY)
+    told = 2 * when + 2 * bool(_DO.search(low)) + any(word in low for word in _WHY)
     return told + 4 * repair - 4 * low.startswith(("confirm:", "symptom:", "what differs"))

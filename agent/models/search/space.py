@@ -80,7 +80,7 @@ ALL = frozenset({"elementwise", "layout", "reduction", "matmul", "attention"})
 DIMENSIONS: tuple[Dimension, ...] = (
     Dimension(
         "layout", ("general", "assume_contiguous", "fast_path"), (5, 5, 0), ALL, _always,
-        "how strides are treated: walked element by element, taken to be dense, or dense code with strided rows copied in",
+        "how strides are treated: walked one by one, taken to be dense, or dense code with strided rows copied in",
     ),
     Dimension(
         "threads", ("none", "rows", "chunks", "threshold"), (1, 0, 0, 0), ALL, _always,
@@ -88,7 +88,9 @@ DIMENSIONS: tuple[Dimension, ...] = (
     ),
     Dimension(
         "simd", ("none", "pragma", "vector"), (6, 2, 2), ALL,
-        lambda traits, choices: choices["tile"] != "none" if traits.family == "layout" else choices["layout"] != "general",
+        lambda traits, choices: (
+            choices["tile"] != "none" if traits.family == "layout" else choices["layout"] != "general"
+        ),
         "how many elements an instruction handles",
     ),
     Dimension("lanes", ("8", "16"), (1, 1), ALL, _vector, "the width of a vector: 8 floats fill 256 bits, 16 fill 512"),
@@ -106,8 +108,8 @@ DIMENSIONS: tuple[Dimension, ...] = (
         "what happens to the last elements, which fill no whole step",
     ),
     Dimension(
-        "accumulator", ("float", "double", "kahan", "blocked"), (6, 1, 0, 0), ROWWISE | {"matmul"},
-        lambda traits, choices: "sum" in traits and (traits.family == "reduction" or _dot(traits, choices)),
+        "accumulator", ("float", "double", "kahan", "blocked"), (6, 1, 0, 0), ROWWISE | PRODUCTS,
+        lambda traits, choices: "sum" in traits and (traits.family != "matmul" or _dot(traits, choices)),
         "how a long sum is kept: one float loses a digit for each factor of ten in length",
     ),
     Dimension(
@@ -230,7 +232,7 @@ def family_of(program: Program) -> str:
     return "layout" if is_view else "elementwise"
 
 
-def traits_of(program: Program) -> Traits:
+def traits_of(program: Program) -> Traits:  # noqa: C901  (one case for each kind of node)
     """What the program holds that choices depend on."""
     marks: set[str] = set()
     lowered = rows.lower(program.root, {})
@@ -289,6 +291,8 @@ def settle(traits: Traits, wanted: Mapping[str, str]) -> Choices:
         choices["tail"] = "scalar"  # a step of single elements has nothing to pad
     if choices["simd"] == "pragma" and traits.family == "layout":
         choices["simd"] = "none"  # no pragma makes a vector of a strided walk
+    if traits.family == "attention" and choices["accumulator"] in {"double", "kahan"}:
+        choices["accumulator"] = "blocked"  # a whole row of sums is kept, so blocks are the way to shorten them
     if choices["simd"] == "pragma" and choices["accumulator"] == "kahan":
         choices["accumulator"] = "double"  # a simd reduction has no room for the compensation
     return {d.name: choices[d.name] for d in DIMENSIONS if _open(d, traits, choices)}

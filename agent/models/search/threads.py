@@ -10,7 +10,7 @@ PARALLEL_FROM = 32768
 
 
 def write_threads(entry: Writer, frame: Frame, count: str, elements: str) -> None:
-    """Call `work(begin, end)` over [0, count): in this thread, or shared as the choice says. `elements`: how many in all."""
+    """Call `work(begin, end)` over [0, count), shared as the choice says. `elements`: how many there are in all."""
     match frame.choices["threads"]:
         case "none":
             entry.line(f"work(0, {count});")

@@ -71,11 +71,11 @@ _BY_NAME: Mapping[str, str] = {
     "layer_norm": "lambda x, gamma, beta, *, eps: layer_norm(x, x.shape[-1:], gamma, beta, eps)",
     "rms_norm": "lambda x, gamma, *, eps: rms_norm(x, x.shape[-1:], gamma, eps)",
 }
-"""What an operator of a common name is taken to compute where its reference cannot be read; the judge has the last word."""
+"""What an operator of a common name is taken to compute where its reference cannot be read; the judge decides."""
 
 
 def translate(card: OperatorCard) -> Program:
-    """What the card's reference computes. Raises `NoRecipe` when it holds something that this model has no recipe for."""
+    """What the card's reference computes. Raises `NoRecipe` when it holds something without a recipe."""
     try:
         return _read(card)
     except NoRecipe:
@@ -140,11 +140,11 @@ class _Reader:
             tree = ast.parse(textwrap.dedent(self.card.reference))
         except SyntaxError as error:
             raise self.refuse(f"its reference is not Python that can be parsed ({error.msg})") from error
-        named = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        named: list[ast.FunctionDef | ast.Lambda] = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
         functions = named or [node for node in ast.walk(tree) if isinstance(node, ast.Lambda)]
         if not functions:
             raise self.refuse("its reference holds no function")
-        by_name = [node for node in named if node.name in {"reference", self.card.name}]
+        by_name = [node for node in named if getattr(node, "name", "") in {"reference", self.card.name}]
         return (by_name or functions)[0]
 
     def result(self) -> Value:
@@ -156,7 +156,7 @@ class _Reader:
             self._statement(statement)
         raise self.refuse("its reference returns nothing")
 
-    def _statement(self, statement: ast.stmt) -> None:
+    def _statement(self, statement: ast.stmt) -> None:  # noqa: PLR0911  (one return for each kind of statement)
         if isinstance(statement, _IGNORED):
             return
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
@@ -209,10 +209,10 @@ class _Reader:
             raise self.refuse(f"the shape `{ast.unparse(node)}` as a value")
         return value
 
-    def _value(self, node: ast.expr) -> Value | _Shape:  # noqa: PLR0911  (one return for each kind of syntax)
+    def _value(self, node: ast.expr) -> Value | _Shape:  # noqa: C901, PLR0911  (one return for each kind of syntax)
         match node:
-            case ast.Constant(value=int() | float() | str() | None | bool()):
-                return node.value  # type: ignore[return-value]  # the pattern has checked it
+            case ast.Constant(value=int() | float() | str() | None | bool() as constant):
+                return constant
             case ast.Name(id=name) if name in self.names:
                 return self.names[name]
             case ast.Tuple(elts=elts) | ast.List(elts=elts):
@@ -286,9 +286,11 @@ class _Reader:
         raise self.refuse(f"the index `{ast.unparse(node)}`")
 
     def _slice(self, index: ast.expr) -> tuple[Value, Value, Value] | None:
-        if not (isinstance(index, ast.Tuple) and len(index.elts) >= 2 and isinstance(index.elts[-1], ast.Slice)):
+        if not (isinstance(index, ast.Tuple) and len(index.elts) >= 2):
             return None
         *leading, last = index.elts
+        if not isinstance(last, ast.Slice):
+            return None
         if any(ast.unparse(item) not in {"...", ":"} for item in leading):
             return None
         ends = (last.lower, last.upper, last.step)
@@ -308,7 +310,7 @@ class _Reader:
             return value[0 if name == "values" else 1]
         raise self.refuse(f"`{ast.unparse(node)}`")
 
-    def _call(self, node: ast.Call) -> Value:
+    def _call(self, node: ast.Call) -> Value:  # noqa: C901  (function, then arguments, then meaning)
         function = node.func
         if self.loop and (product := row_loops.product(self.card.name, node, self._plain)) is not None:
             return product

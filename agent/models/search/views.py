@@ -1,8 +1,9 @@
-"""Views of inputs that a reference takes: halves, transpositions, strides; and reductions over an axis that is not last."""
+"""Views of inputs that a reference takes: halves, transpositions, steps; and reductions over an axis not last."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 from agent.models.search.errors import NoRecipe
 from agent.models.search.ir import (
@@ -117,7 +118,7 @@ def with_axis(node: Node) -> Node:
     return node
 
 
-def rows_last(operator: str, root: Node, axes: Set[int], ranks: Ranks) -> tuple[Node, tuple[ViewStep, ...]]:
+def rows_last(operator: str, root: Node, axes: AbstractSet[int], ranks: Ranks) -> tuple[Node, tuple[ViewStep, ...]]:
     """The tree with the reduced axis moved last in every input, and the same change of view for the output."""
     if not axes or axes == {-1}:
         return root, ()

@@ -7,9 +7,10 @@ import os
 import signal
 from dataclasses import dataclass
 
-from device.types import Ended
+from device.types import Ended, Ending
 
 _LOAD_FAILED = 122
+_NO_ROOM = ("Cannot allocate memory", "cannot map", "failed to map")
 
 # Calls that candidates are known to try; any other is named by its number.
 _X86_64 = {
@@ -42,7 +43,7 @@ class Death:
 def call_name(number: int) -> str:
     """Name a system call of this machine by its number."""
     table = _AARCH64 if os.uname().machine == "aarch64" else _X86_64
-    return table.get(number, f"system call {number}")
+    return table.get(number, f"system call {number}" if number >= 0 else "one that it hid from its signal handler")
 
 
 def classify(death: Death) -> Ended:
@@ -54,7 +55,8 @@ def classify(death: Death) -> Ended:
     if os.WIFEXITED(death.status):
         code = os.WEXITSTATUS(death.status)
         if code == _LOAD_FAILED and not death.loaded:
-            return Ended("crash", f"the kernel could not be loaded{said}")
+            how: Ending = "resource" if any(word in death.said for word in _NO_ROOM) else "crash"
+            return Ended(how, f"the kernel could not be loaded{said}")
         return Ended("crash", f"the kernel ended its process with exit code {code} {doing}{said}")
     return _killed(death, os.WTERMSIG(death.status), doing, said)
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import math
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -21,7 +22,7 @@ from device import oracle, timing
 from device.arena import Arena
 from device.operators.base import Case, Operator, TensorSpec
 from device.port import Backend
-from device.sandbox import native
+from device.sandbox import cache_folder, native
 from device.timed import SLOTS, Cold, Refused, TimedCase
 from device.types import (
     Build,
@@ -39,7 +40,7 @@ from device.verify import Bench, Idleness
 SLOT_BYTES = 128 << 20
 """Memory for all slots together: fewer than `SLOTS`, but two at least, where they would need more."""
 
-SETTLE_SECONDS, LOUD_SETTLE_SECONDS = 0.0003, 0.004
+SETTLE_SECONDS, LOUD_SETTLE_SECONDS = 0.0001, 0.004
 """Rest after each call, until the OpenMP pool of the side that ran sleeps; the second where torch's pool spins for
 the OpenMP library's default of 3 ms, because someone imported torch before the judge did."""
 
@@ -50,7 +51,8 @@ REPLY_NS = 300_000
 """The quickest of all replies is at most so late after the end that the worker claims; a usual one takes 50 us."""
 
 BATCH_MS, MOST_ROUNDS = 4.0, 32
-"""A batch is made of enough calls to take about so long, and goes round all slots at most so often."""
+"""A batch is made of enough calls to take about so long, and goes round all slots at most so often. A kernel
+that claims more for one call needs none: a reply that is at most `REPLY_NS` late leaves no room for a lie."""
 
 CLAIMED_SHARE = 0.6
 BATCHES = 6
@@ -69,6 +71,30 @@ def measure(
     threads: int,
 ) -> Measurement:
     """Time every timed case of the operator; a wrong timed call, or a clock that lies, ends it with a failure."""
+    with _alone():
+        return _measure(backend, build, operator, seed, mode, rule, limits, threads)
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Let no other judge of this user measure at the same time on this machine."""
+    folder = cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "measure.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _measure(
+    backend: Backend,
+    build: Build,
+    operator: Operator,
+    seed: int,
+    mode: Mode,
+    rule: RuleName,
+    limits: Limits,
+    threads: int,
+) -> Measurement:
     begin = time.monotonic()
     cases = [case for case in operator.cases if case.timed]
     done: list[CaseMeasurement] = []
@@ -110,7 +136,7 @@ def _measure_case(
         if ended is not None:
             raise Refused(Failure(ended.how, case.name, ended.message))
         bench = Bench(shared, session, Idleness(threads))
-        with contextlib.closing(TimedCase(operator, case, bench, slots, seed, rule)) as timed:
+        with contextlib.closing(TimedCase(operator, case, bench, slots, seed, rule, limits)) as timed:
             for slot in slots:
                 shared.guard(slot)
                 session.describe(memory.describe(slot, tuple(case.attributes.values())))
@@ -136,9 +162,11 @@ def _sample(timed: TimedCase, backend: Backend, mode: Mode, budget: float, cold:
     samples = _Samples([], [], [])
     planned = timing.TIMED
     quickest_ms = math.inf
-    ended = time.monotonic()
+    begin = ended = time.monotonic()
     turn = 0
     while turn < timing.WARM_UP + planned:
+        if time.monotonic() - begin > timed.limits.total_seconds:
+            raise Refused(Failure("hang", timed.case.name, "measuring took longer than the evaluation may take"))
         number = turn % len(timed.slots) if mode == "hardened" else 0
         if mode == "hardened":
             timed.fresh(number)
@@ -189,8 +217,8 @@ def _clocks(timed: TimedCase, samples: _Samples, sizes: Sequence[int], cold: Col
     median_ms = statistics.median(samples.candidate_ms)
     session, count = timed.bench.session, len(timed.slots)
     rounds = max(1, min(MOST_ROUNDS, math.ceil(BATCH_MS / (median_ms * count))))
-    bound_ms = math.inf
-    for _ in range(BATCHES):
+    bound_ms = math.inf if median_ms < BATCH_MS else 0.0
+    for _ in range(BATCHES if median_ms < BATCH_MS else 0):
         for slot in timed.slots:
             timed.fresh(slot.number)
             timed.chill(slot.number, cold)

@@ -1,7 +1,7 @@
 """The judge's side of the numbers: seeded inputs, and what torch makes of them in float64. No kernel sees this module.
 
-torch is imported at the first call. Its OpenMP pool is told to sleep soon after each call (`sandbox.SPIN_COUNT`), the
-same as the kernel's: a pool that spins would take cores from the other side of an interleaved measurement.
+torch is imported at the first call. Its OpenMP pool is told to sleep when it is idle (`sandbox.QUIET_POOL`), the same
+as the kernel's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from device.compare import Expectation, compare, expect
 from device.errors import InvalidOperator, ReferenceUnavailable
 from device.operators.base import WHOLE, Case, Operator, TensorSpec
 from device.operators.values import settle, whole_numbers
-from device.sandbox import SPIN_COUNT
+from device.sandbox import QUIET_POOL
 from device.types import Mode, RuleName
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ the benchmark's, is left out: it would refuse honest kernels. The cases as given
 LARGEST = {"float16": 65504.0, "float32": float(np.finfo(np.float32).max)}
 """A case whose answer does not fit into the output's format is no evidence either."""
 
-_MARK = "_sagebook_spin_count"
+_MARK = "_sagebook_quiet_pool"
 """Attribute set on the torch module when this module was the first to import it."""
 
 KEPT = 3
@@ -95,27 +95,28 @@ class Suite:
 
 
 def torch_module() -> ModuleType:
-    """Import torch with an OpenMP pool that goes to sleep soon. Raises ReferenceUnavailable when there is no torch."""
+    """Import torch with an OpenMP pool that sleeps when it is idle. Raises ReferenceUnavailable without torch."""
     if "torch" in sys.modules:
         return sys.modules["torch"]
-    before = os.environ.get("GOMP_SPINCOUNT")
-    os.environ["GOMP_SPINCOUNT"] = str(SPIN_COUNT)  # read once, when the OpenMP library is loaded
+    before = {name: os.environ.get(name) for name in QUIET_POOL}
+    os.environ.update(QUIET_POOL)  # read once, when the OpenMP library is loaded
     try:
         import torch  # noqa: PLC0415  (more than a second, and needed only to judge)
     except (ImportError, RuntimeError) as error:
         raise ReferenceUnavailable(str(error)) from error
     finally:
-        if before is None:
-            del os.environ["GOMP_SPINCOUNT"]
-        else:
-            os.environ["GOMP_SPINCOUNT"] = before
-    setattr(torch, _MARK, SPIN_COUNT)
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+    setattr(torch, _MARK, True)
     return torch
 
 
 def quiet_pool() -> bool:
-    """Whether torch's pool goes to sleep soon, that is, whether `torch_module` was the first to import torch."""
-    return getattr(torch_module(), _MARK, None) == SPIN_COUNT
+    """Whether torch's pool sleeps when it is idle, that is, whether `torch_module` was first to import torch."""
+    return getattr(torch_module(), _MARK, False) is True
 
 
 def draw(spec: TensorSpec, rng: np.random.Generator, distribution: Distribution = DISTRIBUTIONS["given"]) -> Array:

@@ -28,9 +28,12 @@ from device.errors import CompilerMissing, SandboxBroken
 from device.types import Limits
 
 NATIVE = Path(__file__).with_name("native")
-SPIN_COUNT = 2000
-"""How many turns an idle OpenMP thread spins before it sleeps, about a tenth of a millisecond: so short that a pool of
-one side takes no core from the other, yet long enough that not every region of a call has to wake threads."""
+QUIET_POOL = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
+"""An idle OpenMP thread sleeps at once, on both sides. By default it would spin for 3 ms, take a core from the other
+side of an interleaved measurement, and on a busy machine keep its own side from the core that the last needs."""
+
+USERS = 2_000_000_000
+"""Kernels that root judges run as users above this number, one for each worker; no account has such a number."""
 
 MEASURES = (
     "user namespace",
@@ -139,7 +142,7 @@ def _limit_arguments(limits: Limits, *, memory: int, cpu: float, file_bytes: int
         f"files={files}",
         f"file_bytes={file_bytes}",
         f"stack={limits.stack}",
-        f"user={2_000_000_000 + os.getpid()}",
+        f"user={USERS}",
     ]
 
 
@@ -219,5 +222,5 @@ def _environment(threads: int) -> dict[str, str]:
         "OMP_NUM_THREADS": str(threads),
         "OMP_THREAD_LIMIT": str(threads),
         "OMP_DYNAMIC": "false",
-        "GOMP_SPINCOUNT": str(SPIN_COUNT),
+        **QUIET_POOL,
     }

@@ -16,7 +16,7 @@ from device.arena import Array, Slot
 from device.compare import THRESHOLD, UNIT_ROUNDOFF, growth
 from device.operators.base import Case, Operator, TensorSpec
 from device.timing import Timer
-from device.types import Called, Ended, Failure, RuleName
+from device.types import Called, Ended, Failure, Limits, RuleName
 from device.verify import POISONS, Bench
 
 if TYPE_CHECKING:
@@ -45,8 +45,16 @@ class TimedCase:
     """One timed case at work: slots, fresh numbers, the reference over the same memory."""
 
     def __init__(
-        self, operator: Operator, case: Case, bench: Bench, slots: Sequence[Slot], seed: int, rule: RuleName
+        self,
+        operator: Operator,
+        case: Case,
+        bench: Bench,
+        slots: Sequence[Slot],
+        seed: int,
+        rule: RuleName,
+        limits: Limits,
     ) -> None:
+        self.limits = limits
         self.operator, self.case, self.bench, self.slots = operator, case, bench, slots
         self._rng = oracle.seeded(seed, operator.name, case.name, "timed")
         self._pools = [_pool(spec, self._rng) for spec in case.inputs]

@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from device.arena import Arena
 from device.endings import Death, classify
@@ -30,6 +30,9 @@ from device.sandbox import (
     start_kernel,
 )
 from device.types import Called, Ended, Limits
+
+if TYPE_CHECKING:
+    import subprocess
 
 _REPLY = struct.Struct("<4q")
 _READY, _CALL = -1, 2
@@ -52,11 +55,14 @@ class Worker:
         self._errors, errors_out = os.pipe()
         os.set_blocking(errors_out, False)
         pipes = Pipes(control_in, reply_out, status_out, errors_out)
+        self._jail: subprocess.Popen[bytes] | None = None
         try:
             self._jail = start_kernel(library, arena, limits, threads, Path(self._folder), pipes, without)
         finally:
             for fd in (control_in, reply_out, status_out, errors_out):
                 os.close(fd)
+            if self._jail is None:
+                self.close()
         self._ended: Ended | None = None
         self._ready = False
         started = read_message(self._status, STARTED, START_SECONDS)
@@ -116,9 +122,10 @@ class Worker:
 
     def close(self) -> None:
         """End the worker and everything it started, and give back what it used."""
-        if self._jail.poll() is None:
-            self._kill()
-        self._jail.wait()
+        if self._jail is not None:
+            if self._jail.poll() is None:
+                self._kill()
+            self._jail.wait()
         for fd in (self._control, self._reply, self._status, self._errors):
             with contextlib.suppress(OSError):
                 os.close(fd)
@@ -180,5 +187,5 @@ class Worker:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(self.pid, signal.SIGKILL)
                 return
-        with contextlib.suppress(ProcessLookupError):
+        if self._jail is not None:
             self._jail.kill()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +25,8 @@ class NpuBackend(AcceleratorBackend):
 
     def _import(self) -> ModuleType:
         """Import torch with torch_npu beside it. Raises DeviceUnavailable."""
+        if importlib.util.find_spec("torch_npu") is None:  # before torch, which takes its time to load
+            raise DeviceUnavailable(self.kind, "torch_npu is not installed (the `npu` extra)", REMEDY)
         # With torch_npu installed but no CANN, `import torch` itself fails when it loads its extensions on its own.
         before = os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD")
         os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"

@@ -124,12 +124,22 @@ inline void limit(int resource, rlim_t value) {
     setrlimit(static_cast<__rlimit_resource_t>(resource), &wanted);
 }
 
+// Whether that user exists here: a container may map only some.
+inline bool is_mapped(uid_t uid) {
+    FILE *file = fopen("/proc/self/uid_map", "re");
+    if (!file) return false;
+    unsigned long long first = 0, outside = 0, count = 0;
+    bool found = false;
+    while (fscanf(file, "%llu %llu %llu", &first, &outside, &count) == 3) found |= uid >= first && uid - first < count;
+    fclose(file);
+    return found;
+}
+
 // Root becomes a user that owns nothing, so that limits on processes hold and no file or process is in reach.
 inline bool become_nobody(uid_t uid) {
     if (geteuid() != 0) return false;
     const bool ok = setgroups(0, nullptr) == 0 && setresgid(uid, uid, uid) == 0 && setresuid(uid, uid, uid) == 0;
-    if (!ok && setresuid(65534, 65534, 65534) != 0) return false;
-    return true;
+    return ok;
 }
 
 inline void drop_capabilities() {

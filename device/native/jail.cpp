@@ -3,7 +3,8 @@
 //   jail kernel  library=PATH place=DIR arena=FD size=BYTES control=FD reply=FD status=FD [limits]
 //   jail command place=DIR status=FD [mask=DIR ...] [limits] -- PROGRAM ARGUMENTS...
 //
-// limits: memory=BYTES cpu=SECONDS processes=N files=N file_bytes=BYTES stack=BYTES; user=UID for a jail run by root.
+// limits: memory=BYTES cpu=SECONDS processes=N files=N file_bytes=BYTES stack=BYTES; user=BASE of the users that a jail
+// run by root takes for its kernels.
 // The supervisor (this process) never runs a kernel's code and alone holds the status pipe.
 
 #include <omp.h>
@@ -145,6 +146,16 @@ void end_orphans() {
     }
 }
 
+// A fork bomb outruns one that ends its processes one by one; as their own user all can be ended at once.
+void end_all_of(uid_t user) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+        if (become_nobody(user)) kill(-1, SIGKILL);
+        _exit(0);
+    }
+    waitpid(pid, nullptr, 0);
+}
+
 int supervise(const std::string &kind, Options &options) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -179,17 +190,20 @@ int supervise(const std::string &kind, Options &options) {
     }
     if (kernel && options.number("filter", 1) && Filter::known()) measures |= FILTER;
     if (lands && !(measures & PRIVATE_ROOT)) measures |= LANDLOCK;
-    if (kernel && geteuid() == 0) measures |= OWN_USER;
+    // A user for this jail alone, so that all that it started can be ended together.
+    const uid_t user = static_cast<uid_t>(options.number("user", 2000000000) + getpid());
+    if (kernel && geteuid() == 0 && is_mapped(user)) measures |= OWN_USER;
     const pid_t init = measures & PID_NAMESPACE ? start_init() : 0;
     const pid_t worker = fork();
     if (worker < 0) fail("starting the child", SETUP_FAILED);
     if (worker == 0) {
         close(status);
         if (kernel) {
-            const bool own = become_nobody(static_cast<uid_t>(options.number("user", 65534)));
+            const bool own = measures & OWN_USER && become_nobody(user);
             drop_capabilities();
             prctl(PR_SET_PDEATHSIG, SIGKILL);  // a change of user clears it
-            be_kernel(options, library, own ? measures : measures & ~OWN_USER);
+            if (measures & OWN_USER && !own) fail("becoming another user", SETUP_FAILED);
+            be_kernel(options, library, measures);
         }
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         be_command(options, measures);
@@ -205,6 +219,8 @@ int supervise(const std::string &kind, Options &options) {
     if (init > 0) {
         kill(init, SIGKILL);
         waitpid(init, nullptr, 0);
+    } else if (measures & OWN_USER) {
+        end_all_of(user);
     }
     end_orphans();
     const auto ns = [](const timeval &t) { return t.tv_sec * INT64_C(1000000000) + t.tv_usec * INT64_C(1000); };

@@ -163,7 +163,7 @@ def serve(app: typer.Typer) -> None:
         try:
             listening = socket.create_server((settings.host, settings.port), family=family, backlog=config.backlog)
         except OSError as error:
-            fail(errors.AddressUnavailableError(settings.host, settings.port, os.strerror(error.errno or 0)))
+            fail(errors.AddressUnavailableError(settings.host, settings.port, _why(error)))
         # Answers go out in two writes; without this each of them waits 40 ms for the reader's delayed acknowledgement.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         host, port = listening.getsockname()[:2]
@@ -205,6 +205,11 @@ def db_upgrade(app: typer.Typer) -> None:
             show(facts)
         else:
             typer.echo("\n".join(f"{k}: {v}" for k, v in facts.items()))
+
+
+def _why(error: OSError) -> str:
+    """The system's words alone; a name that does not resolve has no number of the system's."""
+    return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror)
 
 
 def _shown(url: str) -> str:

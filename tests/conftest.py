@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import os
 import random
@@ -14,6 +15,8 @@ from typing import Any
 
 import hypothesis
 import pytest
+
+from tests.postgres import NoPostgresError, Server, running
 
 XDG = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR")
 
@@ -94,3 +97,43 @@ def _seeds() -> None:
         numpy.random.seed(0)
     if torch := sys.modules.get("torch"):
         torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    """A private PostgreSQL; the tests that need one are skipped, with the reason, where none can be had."""
+    with contextlib.ExitStack() as stack:
+        try:
+            server = stack.enter_context(running())
+        except NoPostgresError as error:
+            pytest.skip(str(error))
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_migrated(request: pytest.FixtureRequest) -> str:
+    """One migrated database for the tests that leave its schema alone."""
+    url = os.environ.get("SAGEBOOK_TEST_POSTGRES_URL") or request.getfixturevalue("postgres_server").url()
+    from ledger.store import engine as engines
+    from ledger.store import migrate
+
+    engine = engines.make_engine(url)
+    migrate.upgrade(engine)
+    engine.dispose()
+    return url
+
+
+@pytest.fixture
+def postgres_url(postgres_migrated: str) -> str:
+    """A migrated PostgreSQL database with nothing in it."""
+    from sqlalchemy import text
+
+    from ledger.store import engine as engines
+    from ledger.store import schema
+
+    engine = engines.make_engine(postgres_migrated)
+    with engine.begin() as connection:
+        names = ", ".join(table.name for table in schema.metadata.sorted_tables)
+        connection.execute(text(f"TRUNCATE {names}"))
+    engine.dispose()
+    return postgres_migrated

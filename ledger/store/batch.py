@@ -10,7 +10,7 @@ import msgspec
 from ledger.errors import IdempotencyConflictError, LedgerError, LogCorruptError
 from ledger.store import chain
 from ledger.store.committer import Append
-from ledger.store.log import ABSENT, Answer, Head, check_expected
+from ledger.store.log import ABSENT, Answer, Head, Stored, check_expected
 from ledger.store.statements import Statements
 
 CHUNK = 1000
@@ -63,7 +63,10 @@ class _Batch:
     def add(self, library: str, head: Head, items: list[Append]) -> bool:
         """Decide a library's appends one after the other. False: another service made the library meanwhile."""
         kept = self._kept(library, items)
-        first, rows, answers, blobs = head, [], [], {}
+        first = head
+        rows: list[Stored] = []
+        answers: list[tuple[Any, ...]] = []
+        blobs: dict[str, bytes] = {}
         for item in items:
             item.outcome = item.error = None
             key = item.idempotency

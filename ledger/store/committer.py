@@ -22,7 +22,18 @@ _GATHER_SECONDS = 0.002
 class Append:
     """One batch on its way into the log. Others may share its transaction; none shares its failure."""
 
-    __slots__ = ("_committer", "blobs", "done", "drafts", "error", "expected", "idempotency", "library", "outcome", "told")
+    __slots__ = (
+        "_committer",
+        "blobs",
+        "done",
+        "drafts",
+        "error",
+        "expected",
+        "idempotency",
+        "library",
+        "outcome",
+        "told",
+    )
 
     def __init__(
         self,

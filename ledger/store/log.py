@@ -20,6 +20,7 @@ from ledger.errors import (
     SequenceConflictError,
     UnknownLibraryError,
 )
+from ledger.store.bell import Bell
 
 GENESIS: Final = bytes(32)
 """The hash before the first record."""
@@ -100,8 +101,59 @@ class Answer(msgspec.Struct, frozen=True):
     answer: bytes
 
 
+class Pending(Protocol):
+    """A batch on its way into the log."""
+
+    def wait(self) -> Head | Answer:
+        """Return once it is durable: the new head or, for a key used before, the kept answer. Raises as `append`.
+
+        Any number of threads may wait, and one must: whoever waits does the work.
+        """
+        ...
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """A batch that needs no waiting for."""
+
+    outcome: Head | Answer | Exception
+
+    def wait(self) -> Head | Answer:
+        """Return the outcome, or raise it."""
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
+
+
 class Log(Protocol):
     """An append-only log of many libraries, with the content-addressed blobs that its events name."""
+
+    bell: Bell
+    """Rings after a library has grown, by this log or, on PostgreSQL, by another process."""
+
+    def hold(self, where: str) -> None:
+        """Be the service, reached at `where`, that writes here until `close`.
+
+        On SQLite there is one, and other processes only read. Raises WriterHeldError.
+        """
+        ...
+
+    def submit(
+        self,
+        library: str,
+        drafts: Sequence[Draft],
+        *,
+        expected: Expected,
+        idempotency: Idempotency | None = None,
+        blobs: Mapping[str, bytes] = NO_BLOBS,
+    ) -> Pending:
+        """Put a batch in line and return at once; `append` is this and `wait`.
+
+        What waits at the same time is committed together, and each is decided on its own. Batches of one library are
+        decided in the order in which they were put in line, so one may expect the sequence that the one before makes.
+
+        Raises BlobMismatchError; everything else is raised by `wait`.
+        """
+        ...
 
     @overload
     def append(
@@ -163,6 +215,10 @@ class Log(Protocol):
 
         Read in short transactions: it never blocks a writer, and what is appended meanwhile may be seen at its end.
         """
+        ...
+
+    def hashes(self, library: str, *, after: int, until: int) -> list[bytes]:
+        """Hashes of the records with `after` < sequence <= `until`, in order."""
         ...
 
     def put_blob(self, sha256: str, data: bytes) -> None:

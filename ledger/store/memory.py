@@ -6,8 +6,9 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import overload
 
-from ledger.errors import IdempotencyConflictError, UnknownBlobError
+from ledger.errors import IdempotencyConflictError, LedgerError, UnknownBlobError
 from ledger.store import chain
+from ledger.store.bell import Bell
 from ledger.store.log import (
     ABSENT,
     NO_BLOBS,
@@ -16,6 +17,7 @@ from ledger.store.log import (
     Expected,
     Head,
     Idempotency,
+    Settled,
     Stored,
     check_blob,
     check_expected,
@@ -26,10 +28,31 @@ class MemoryLog:
     """See `ledger.store.log.Log`. Safe to share between threads; nothing outlives the process."""
 
     def __init__(self) -> None:
+        self.bell = Bell()
         self._lock = threading.Lock()
         self._rows: dict[str, list[Stored]] = {}
         self._answers: dict[tuple[str, str], Answer] = {}
         self._blobs: dict[str, bytes] = {}
+
+    def hold(self, where: str) -> None:
+        """Nobody else could write here; see `Log.hold`."""
+
+    def submit(
+        self,
+        library: str,
+        drafts: Sequence[Draft],
+        *,
+        expected: Expected,
+        idempotency: Idempotency | None = None,
+        blobs: Mapping[str, bytes] = NO_BLOBS,
+    ) -> Settled:
+        """Store a batch at once; see `Log.submit`."""
+        for sha256, data in blobs.items():
+            check_blob(sha256, data)
+        try:
+            return Settled(self.append(library, drafts, expected=expected, idempotency=idempotency, blobs=blobs))
+        except LedgerError as error:
+            return Settled(error)
 
     @overload
     def append(
@@ -83,7 +106,13 @@ class MemoryLog:
                 self._answers[library, idempotency.key] = Answer(
                     idempotency.digest, head.sequence + 1, last, idempotency.answer
                 )
-            return self._head(library)
+            after = self._head(library)
+        self.bell.ring((library,))
+        return after
+
+    def hashes(self, library: str, *, after: int, until: int) -> list[bytes]:
+        """Hashes of the records in order; see `Log.hashes`."""
+        return [row.hash for row in self._rows.get(library, [])[max(after, 0) : until]]
 
     def answer(self, library: str, key: str) -> Answer | None:
         """Find what was kept under an idempotency key."""

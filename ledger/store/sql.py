@@ -7,7 +7,6 @@ event a transaction, Core's own cost per statement would be of the order of the 
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, overload
@@ -16,12 +15,12 @@ from sqlalchemy.exc import DBAPIError
 
 from ledger.errors import (
     BlobMismatchError,
-    IdempotencyConflictError,
-    LogCorruptError,
     StoreUnavailableError,
     UnknownBlobError,
 )
-from ledger.store import chain, migrate
+from ledger.store import migrate
+from ledger.store.bell import Bell
+from ledger.store.committer import Append
 from ledger.store.engine import make_engine
 from ledger.store.log import (
     ABSENT,
@@ -34,18 +33,16 @@ from ledger.store.log import (
     Log,
     Stored,
     check_blob,
-    check_expected,
 )
 from ledger.store.memory import MemoryLog
 from ledger.store.statements import Statements
+from ledger.store.writer import Writer
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
     from sqlalchemy.pool import PoolProxiedConnection
 
 _PAGE = 1000
-_CHUNK = 1000
-"""Rows a driver call: psycopg's pipeline hangs where one call sends far more than the server may answer."""
 
 
 def open_log(url: str) -> Log:
@@ -64,19 +61,36 @@ class SqlLog:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self.bell = Bell()
         self._errors: Any = engine.dialect.loaded_dbapi
         self._sql = Statements(engine.dialect)
         self._url = engine.url.render_as_string(hide_password=True)
         self._is_sqlite = engine.dialect.name == "sqlite"
-        # SQLite has one writer at a time whatever we do; waiting in turn here is fair and wakes at once.
-        self._turn: contextlib.AbstractContextManager[Any] = (
-            threading.Lock() if self._is_sqlite else contextlib.nullcontext()
-        )
-        self._writer: PoolProxiedConnection | None = None
         with self._failures():
             migrate.prepare(engine)
+        self.writer = Writer(engine, self._sql, self.bell.ring)
+
+    def hold(self, where: str) -> None:
+        """Become the service that writes here; see `Log.hold`."""
+        self.writer.hold(where)
 
     # --- writing ---------------------------------------------------------------------------------------------------
+
+    def submit(
+        self,
+        library: str,
+        drafts: Sequence[Draft],
+        *,
+        expected: Expected,
+        idempotency: Idempotency | None = None,
+        blobs: Mapping[str, bytes] = NO_BLOBS,
+    ) -> Append:
+        """Queue a batch; see `Log.submit`."""
+        for sha256, data in blobs.items():
+            check_blob(sha256, data)
+        item = Append(self.writer.committer, library, drafts, expected, idempotency, blobs)
+        self.writer.committer.put(item)
+        return item
 
     @overload
     def append(
@@ -110,110 +124,13 @@ class SqlLog:
         blobs: Mapping[str, bytes] = NO_BLOBS,
     ) -> Head | Answer:
         """Store a batch; see `Log.append`."""
-        for sha256, data in blobs.items():
-            check_blob(sha256, data)
-        with self._writing() as cursor:
-            while True:
-                # The head is locked first, so that of two requests with one key the later sees the earlier's answer.
-                head = self._lock_head(cursor, library)
-                kept = None if idempotency is None else self._kept(cursor, library, idempotency)
-                if kept is not None:
-                    return kept
-                check_expected(library, expected, head, empty=not drafts)
-                rows = chain.extend(library, head, drafts)
-                after = Head(rows[-1].sequence, rows[-1].hash) if rows else head
-                if self._move_head(cursor, library, head, after):
-                    break
-            self._insert_events(cursor, library, rows)
-            if idempotency is not None:
-                cursor.execute(
-                    self._sql.insert_answer,
-                    (
-                        library,
-                        idempotency.key,
-                        idempotency.digest,
-                        head.sequence + 1,
-                        after.sequence,
-                        idempotency.answer,
-                    ),
-                )
-            self._insert_blobs(cursor, blobs)
-        return after
+        return self.submit(library, drafts, expected=expected, idempotency=idempotency, blobs=blobs).wait()
 
     def put_blob(self, sha256: str, data: bytes) -> None:
         """Store content under its SHA-256."""
         check_blob(sha256, data)
         if not self.has_blob(sha256):
-            with self._writing() as cursor:
-                self._insert_blobs(cursor, {sha256: data})
-
-    def _lock_head(self, cursor: Any, library: str) -> Head:
-        row = cursor.execute(self._sql.lock_head, (library,)).fetchone()
-        return ABSENT if row is None else Head(*row)
-
-    def _kept(self, cursor: Any, library: str, idempotency: Idempotency) -> Answer | None:
-        row = cursor.execute(self._sql.answer, (library, idempotency.key)).fetchone()
-        if row is None:
-            return None
-        kept = Answer(*row)
-        if kept.digest != idempotency.digest:
-            raise IdempotencyConflictError(library, idempotency.key)
-        return kept
-
-    def _move_head(self, cursor: Any, library: str, head: Head, after: Head) -> bool:
-        """Write the head. False: the library was created by another one meanwhile (an absent row can not be locked)."""
-        if head.sequence:
-            if after is not head:
-                cursor.execute(self._sql.move_head, (after.sequence, after.hash, library))
-            return True
-        cursor.execute(self._sql.insert_library, (library, after.sequence, after.hash))
-        return bool(cursor.rowcount == 1)
-
-    def _insert_events(self, cursor: Any, library: str, rows: list[Stored]) -> None:
-        values = [(library, row.sequence, row.type, row.record, row.hash) for row in rows]
-        try:
-            if len(values) == 1:
-                cursor.execute(self._sql.insert_event, values[0])
-            else:
-                for start in range(0, len(values), _CHUNK):
-                    cursor.executemany(self._sql.insert_event, values[start : start + _CHUNK])
-        except self._errors.IntegrityError as error:
-            raise LogCorruptError(library, rows[0].sequence, "a record stands behind the head already") from error
-
-    def _insert_blobs(self, cursor: Any, blobs: Mapping[str, bytes]) -> None:
-        for sha256, data in blobs.items():
-            cursor.execute(self._sql.insert_blob, (sha256, len(data), data))
-
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[Any]:
-        """One transaction: committed at the end, rolled back at any error. Gives the driver's cursor."""
-        with self._turn:
-            connection = self._writer or self._connect()
-            self._writer = None
-            try:
-                cursor = connection.cursor()
-                if self._is_sqlite:
-                    # A transaction that starts with a read could not become a writing one once another wrote between.
-                    cursor.execute("BEGIN IMMEDIATE")
-                yield cursor
-                connection.commit()
-                cursor.close()
-            except self._errors.Error as error:
-                # The connection may be beyond use, e.g. cut or its file gone: the next one starts afresh.
-                connection.invalidate()
-                connection.close()
-                raise StoreUnavailableError(self._url, str(error)) from error
-            except BaseException:
-                connection.rollback()
-                self._put_away(connection)
-                raise
-            self._put_away(connection)
-
-    def _put_away(self, connection: PoolProxiedConnection) -> None:
-        if self._is_sqlite:
-            self._writer = connection
-        else:
-            connection.close()
+            self.writer.put_blob(sha256, data)
 
     # --- reading ---------------------------------------------------------------------------------------------------
 
@@ -262,13 +179,14 @@ class SqlLog:
         """Whether the content is stored."""
         return self._one(self._sql.has_blob, (sha256,)) is not None
 
+    def hashes(self, library: str, *, after: int, until: int) -> list[bytes]:
+        """Hashes of the records in order; see `Log.hashes`."""
+        return [hash_ for (hash_,) in self._all(self._sql.hashes, (library, after, until))]
+
     def close(self) -> None:
         """Let go of files and connections."""
-        with self._turn:
-            if self._writer is not None:
-                self._writer.close()
-                self._writer = None
-            self.engine.dispose()
+        self.writer.close()
+        self.engine.dispose()
 
     def _page(self, values: tuple[Any, ...]) -> list[Stored]:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import LargeBinary, bindparam, cast, literal_column, select, update
+from sqlalchemy import ARRAY, LargeBinary, Text, any_, bindparam, cast, literal_column, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ledger.store.schema import blobs, events, idempotency, libraries
@@ -28,6 +28,30 @@ class Statements:
         head = select(libraries.c.sequence, libraries.c.hash).where(libraries.c.name == library)
         self.head = self._text(head, "library")
         self.lock_head = self._text(head.with_for_update(), "library")
+        # PostgreSQL locks and looks up many in one round trip; SQLite has no round trips, and no arrays.
+        self.lock_heads: str | None = None
+        self.answers: str | None = None
+        if dialect.name == "postgresql":
+            self.lock_heads = self._text(
+                select(libraries.c.name, libraries.c.sequence, libraries.c.hash)
+                .where(libraries.c.name == any_(bindparam("libraries", type_=ARRAY(Text))))
+                .order_by(libraries.c.name)
+                .with_for_update(),
+                "libraries",
+            )
+            self.answers = self._text(
+                select(
+                    idempotency.c.key,
+                    idempotency.c.digest,
+                    idempotency.c.first,
+                    idempotency.c.last,
+                    idempotency.c.answer,
+                ).where(
+                    idempotency.c.library == library, idempotency.c.key == any_(bindparam("keys", type_=ARRAY(Text)))
+                ),
+                "library",
+                "keys",
+            )
         self.move_head = self._text(
             update(libraries)
             .values(sequence=bindparam("new_sequence"), hash=bindparam("new_hash"))
@@ -51,6 +75,18 @@ class Statements:
         self.blob = self._text(select(blobs.c.data).where(blobs.c.sha256 == bindparam("sha256")), "sha256")
         self.has_blob = self._text(
             select(literal_column("1")).select_from(blobs).where(blobs.c.sha256 == bindparam("sha256")), "sha256"
+        )
+        self.hashes = self._text(
+            select(events.c.hash)
+            .where(
+                events.c.library == bindparam("library"),
+                events.c.sequence > bindparam("after"),
+                events.c.sequence <= bindparam("until"),
+            )
+            .order_by(events.c.sequence),
+            "library",
+            "after",
+            "until",
         )
         self.page = self._page(events.c.type)
         self.page_of_bytes = self._page(cast(events.c.type, LargeBinary))

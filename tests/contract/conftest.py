@@ -1,33 +1,16 @@
-"""One suite over every log: in memory, SQLite, and PostgreSQL where SAGEBOOK_TEST_POSTGRES_URL names a database to spoil."""
+"""One suite over every log: in memory, SQLite, and a real PostgreSQL (see `tests.postgres`)."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
 
-from ledger.store import migrate, schema
-from ledger.store.engine import make_engine
 from ledger.store.log import Log
 from ledger.store.sql import open_log
 
 Opener = Callable[[], Log]
-
-
-def _emptied_postgres() -> str:
-    url = os.environ.get("SAGEBOOK_TEST_POSTGRES_URL")
-    if not url:
-        pytest.skip("SAGEBOOK_TEST_POSTGRES_URL names no PostgreSQL database")
-    engine = make_engine(url)
-    migrate.upgrade(engine)
-    with engine.begin() as connection:
-        names = ", ".join(table.name for table in schema.metadata.sorted_tables)
-        connection.execute(text(f"TRUNCATE {names}"))
-    engine.dispose()
-    return url
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
@@ -36,7 +19,7 @@ def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
     urls = {
         "memory": lambda: "memory:",
         "sqlite": lambda: f"sqlite:///{tmp_path}/ledger.db",
-        "postgres": _emptied_postgres,
+        "postgres": lambda: request.getfixturevalue("postgres_url"),
     }
     opened = open_log(urls[request.param]())
     yield opened
@@ -44,13 +27,21 @@ def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opener]:
+def durable_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty durable database: a SQLite file that is not there yet, or a migrated PostgreSQL database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/folder/ledger.db"
+    url: str = request.getfixturevalue("postgres_url")
+    return url
+
+
+@pytest.fixture
+def opener(durable_url: str) -> Iterator[Opener]:
     """Opens the same durable log again and again."""
-    url = f"sqlite:///{tmp_path}/folder/ledger.db" if request.param == "sqlite" else _emptied_postgres()
     opened: list[Log] = []
 
     def another() -> Log:
-        opened.append(open_log(url))
+        opened.append(open_log(durable_url))
         return opened[-1]
 
     yield another

@@ -151,3 +151,28 @@ def test_how_many_samples_are_taken(seconds: float, budget: float, count: int) -
 def test_the_geometric_mean_of_1_and_4_is_2() -> None:
     """Each case counts alike, whatever its size."""
     assert timing.geometric([1.0, 4.0]) == pytest.approx(2.0)
+
+
+def test_work_done_before_the_clock_starts_is_refused(judge: Judge) -> None:
+    """A helper thread that sees fresh inputs appear, and computes before the call comes, uses time between the calls."""
+    includes = """#include <thread>
+#include <unistd.h>
+static float *from[16], *to[16];
+static volatile int known;
+static void help() {
+    for (;;) { usleep(20); for (int k = 0; k < known; ++k) for (int i = 0; i < 256; ++i) to[k][i] = 2.0f * from[k][i]; }
+}
+"""
+    ahead = """
+    static int calls; static std::thread *helper;
+    if (n * m == 256 && ++calls > 40) {
+        if (!helper) helper = new std::thread(help);
+        int k = 0; while (k < known && to[k] != b) ++k;
+        if (k < known) return 0;
+        if (k < 16) { from[k] = const_cast<float *>(a); to[k] = b; known = k + 1; }
+    }
+    for (int64_t i = 0; i < n; ++i) for (int64_t j = 0; j < m; ++j) b[i * m + j] = 2.0f * a[i * s + j * t];
+    return 0;"""
+    data = judge(kernel(includes=includes, after=ahead), measure=True).data
+    assert data["outcome"] in {"refused", "wrong"}, data["summary"]
+    assert data["measure"] is None

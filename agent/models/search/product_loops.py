@@ -146,9 +146,7 @@ def _row_updates(product: Product) -> None:
     with body.block("for (int64_t i = low; i < high; ++i)"):
         body.line("for (int64_t j = 0; j < n; ++j) y[i * y_i + j * y_j] = 0.0f;")
     if block != "none":
-        body.line(
-            f"// A block of {block} rows of b stays in cache while every row of this task takes it; each block is summed"
-        )
+        body.line(f"// A block of {block} rows of b stays in cache while every row of this task takes it; it is summed")
         body.line("// on its own first, which keeps more digits of a long sum.")
         body.line("std::vector<float> part(n);")
         with body.block(f"for (int64_t from = 0; from < k; from += {block})"):

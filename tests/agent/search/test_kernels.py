@@ -88,7 +88,9 @@ def test_layer_norm_takes_its_rows_scale_shift_and_epsilon(tmp_path):
 def test_broadcasting_stretches_axes_of_size_one(tmp_path):
     """Two inputs of any shapes that broadcast meet element by element."""
     rng = np.random.default_rng(5)
-    made = kernel(bundled("add"), {"layout": "fast_path", "simd": "vector", "tail": "masked", "threads": "rows"}, tmp_path)
+    made = kernel(
+        bundled("add"), {"layout": "fast_path", "simd": "vector", "tail": "masked", "threads": "rows"}, tmp_path
+    )
     for shapes in (((3, 5, 31), (5, 1)), ((19, 1), (1, 45)), ((1,), (1,)), ((33,), (4, 33))):
         a, b = (rng.normal(size=shape).astype(np.float32) for shape in shapes)
         np.testing.assert_array_equal(made.run([a, b], (a + b).shape), a + b)
@@ -137,7 +139,7 @@ def test_an_operator_that_no_one_tuned_for(tmp_path):
 
 
 def test_polynomials_are_as_exact_as_they_say(tmp_path):
-    """exp within 2 units of the last place, erf and erfc within their stated relative errors; NaN and infinity pass."""
+    """Exp is within 2 units of the last place, erf and erfc within their stated relative errors; NaN and infinity pass."""
     names = ("exp_poly", "erf_poly", "erfc_poly", "tanh_poly", "log_poly")
     text = "#include <algorithm>\n#include <cmath>\n#include <cstdint>\n#include <cstring>\nnamespace {\n"
     text += prelude.helpers(names, vector=True, lanes="16") + "}\n"

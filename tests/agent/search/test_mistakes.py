@@ -48,7 +48,9 @@ def test_argmax_mistakes_return_another_index(wrong, row, good, bad, tmp_path):
     assert mistaken.run([x], (1,), dtype="int64")[0] == bad
 
 
-@pytest.mark.parametrize(("eps", "expected"), [("inside_root", 1.0 / 2.0), ("outside_root", 1.0 / 4.0), ("ignored", 1e15)])
+@pytest.mark.parametrize(
+    ("eps", "expected"), [("inside_root", 1.0 / 2.0), ("outside_root", 1.0 / 4.0), ("ignored", 1e15)]
+)
 def test_epsilon_goes_where_the_choice_says(eps, expected, tmp_path):
     """For a row of 1e-15: 1 / sqrt(4) inside, 1 / 4 outside, and without epsilon 1 / 1e-15."""
     gamma = np.ones(4, dtype=np.float32)

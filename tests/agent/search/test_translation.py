@@ -27,7 +27,7 @@ POINTWISE = [
 ]  # fmt: skip
 
 
-def evaluate(node: Node, arrays: list[np.ndarray]) -> np.ndarray:
+def evaluate(node: Node, arrays: list[np.ndarray]) -> np.ndarray:  # noqa: PLR0911  (one return for each kind of node)
     """What a pointwise or row tree is worth, by numpy; independent of the C++ that is printed from it."""
     unary = {
         "exp": np.exp, "log": np.log, "log1p": np.log1p, "expm1": np.expm1, "sqrt": np.sqrt, "tanh": np.tanh,

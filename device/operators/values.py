@@ -26,7 +26,7 @@ def settle(spec: TensorSpec, drawn: Array, rng: np.random.Generator) -> Array:
     | `nonfinite` | about one in nine each NaN, infinity and minus infinity |
     | `whole` | the nearest whole numbers, held within -4 and 4: sums of products are exact in every format |
     | `positive` | absolute values of at least 2^-6 |
-    | `distinct` | the same, no two elements of a row along the last axis equal (a number drawn twice moves up) |
+    | `distinct` | no two elements along any axis equal, every number exact in half formats up to 4096 an axis |
     | `partition` | ascending ends of consecutive parts; the last end is the span's, some parts are empty |
     """
     special = _SPECIAL.get(spec.values)
@@ -68,15 +68,18 @@ def _positive(spec: TensorSpec, drawn: Array, rng: np.random.Generator) -> Array
 
 
 def _distinct(spec: TensorSpec, drawn: Array, rng: np.random.Generator) -> Array:
-    """Spread each row's order over numbers that every format tells apart: j / 8 of the row's scale, j whole."""
+    """Draw whole rows without repetition from a span; else make a Latin pattern of eighths of the scale of `drawn`."""
     if spec.span is not None:
         low, high = spec.span
         rows = [rng.permutation(high - low)[: spec.shape[-1]] + low for _ in range(drawn.size // spec.shape[-1])]
         return np.array(rows, dtype=np.int64).reshape(spec.shape)
+    size = max(spec.shape)
+    pattern = np.zeros(spec.shape, dtype=np.int64)
+    for axis, length in enumerate(spec.shape):
+        line = rng.permutation(size)[:length]
+        pattern += line.reshape(-1, *(1,) * (len(spec.shape) - axis - 1))
     step = 2.0 ** np.floor(np.log2(max(float(np.abs(drawn).mean()), 2.0**-20))) / 8
-    order = np.argsort(np.argsort(drawn, axis=-1, kind="stable"), axis=-1, kind="stable")
-    middle = drawn.shape[-1] // 2
-    kept: Array = ((order - middle) * step).astype(drawn.dtype)
+    kept: Array = ((pattern % size - size // 2) * step).astype(drawn.dtype)
     return kept
 
 

@@ -93,7 +93,7 @@ def retire_experience(state: State, name: str, reason: str) -> list[ev.Event]:
     live(state, name)
     return [
         ev.ExperienceRetired(experience=name, reason=reason),
-        *consolidation.consolidate(state, "retire", name, without=name),
+        *consolidation.consolidate(state, "retire", name, consolidation.Overlay(without=name)),
     ]
 
 
@@ -102,7 +102,7 @@ def distill_rule(state: State, new: ev.RuleDistilled) -> list[ev.Event]:
     live(state, new.experience)
     if new.tokens <= 0:
         raise errors.RuleInvalidError(f"the rule of {new.experience!r} has {new.tokens} tokens; it needs at least one")
-    return [new, *consolidation.consolidate(state, "rule", new.experience, distilled=new)]
+    return [new, *consolidation.consolidate(state, "rule", new.experience, consolidation.Overlay(distilled=new))]
 
 
 # --- tasks and stages ----------------------------------------------------------------------------------------------
@@ -351,32 +351,24 @@ def settle(state: State, stage: Stage) -> list[ev.Event]:
     changes = credit.frequency_changes(state, stage, offered)
     if changes:
         events.append(ev.FrequencyUpdated(stage=stage.id, changes=changes))
-    changed = _standings_after(state, stage, values, changes)
-    events.extend(consolidation.consolidate(state, "stage", stage.id, changed))
+    overlay = consolidation.Overlay(changed=_standings_after(state, stage, values, changes), closing=stage.kind)
+    events.extend(consolidation.consolidate(state, "stage", stage.id, overlay))
     return events
 
 
 def _standings_after(
     state: State, stage: Stage, values: dict[str, float], changes: Iterable[ev.FrequencyChange]
 ) -> dict[str, consolidation.Standing]:
-    """Numbers after the stage of every experience that it moved, or whose eligible stages it added to."""
+    """Numbers after the stage of every experience whose frequency it moved by name: the offered and the averaged."""
     adopted = set(stage.adopted)
-    frequencies = {c.experience: c.new for c in changes}
     standings = {}
-    for name, experience in state.experiences.items():
-        if experience.tokens is None or experience.frozen is not None:
-            continue
-        frequency = frequencies.get(name)
-        if frequency is None:
-            if experience.average is not None:
-                frequency = experience.average
-            else:
-                since = state.eligible(experience.stages) + (stage.kind in experience.stages) - experience.scored_before
-                frequency = experience.n / since if since > 0 else 0.0
-        operators = len(experience.operators)
-        if name in adopted and stage.operator not in experience.operators:
-            operators += 1
-        standings[name] = consolidation.Standing(
-            values.get(name, experience.value), frequency, experience.adoptions + (name in adopted), operators
+    for change in changes:
+        experience = state.experiences[change.experience]
+        taken = experience.id in adopted
+        standings[experience.id] = consolidation.Standing(
+            values.get(experience.id, experience.value),
+            change.new,
+            experience.adoptions + taken,
+            len(experience.operators | {stage.operator}) if taken else len(experience.operators),
         )
     return standings

@@ -492,6 +492,8 @@ class Consolidated(Event, frozen=True, kw_only=True):
     budget: int
     used: int
     ranked: tuple[Ranked, ...]
+    candidates: int | None = None
+    """How many there were, where the table does not list them all."""
 
 
 class RuleAdmitted(Event, frozen=True, kw_only=True):

@@ -151,7 +151,7 @@ def _table(state: State, experience: Experience, trail: Trail) -> Json | None:
         "trigger": entry.event.trigger,
         "subject": entry.event.subject,
         "rank": place + 1,
-        "candidates": len(ranked),
+        "candidates": len(ranked) if entry.event.candidates is None else entry.event.candidates,
         "priority": line.priority,
         "value": line.value,
         "frequency": line.frequency,

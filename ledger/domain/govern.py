@@ -20,7 +20,7 @@ def supersede_experience(state: State, name: str, by: str, reason: str) -> list[
         )
     return [
         ev.ExperienceSuperseded(experience=name, by=by, reason=reason),
-        *consolidation.consolidate(state, "supersede", name, without=name),
+        *consolidation.consolidate(state, "supersede", name, consolidation.Overlay(without=name)),
     ]
 
 

@@ -71,18 +71,15 @@ def restate(state: State, true: State, subject: str) -> list[ev.Event]:
     events: list[ev.Event] = [ev.MemoryRestated(scored=dict(true.scored), experiences=moved)]
     if true.policy.consolidation == "none":
         return events
-    ranked = tuple(consolidation.rank(true, {}))
-    used = sum(r.tokens for r in ranked if r.resident)
-    events.append(
-        ev.Consolidated(trigger="reversal", subject=subject, budget=true.policy.budget_tokens, used=used, ranked=ranked)
-    )
+    told = consolidation.table_now(true, "reversal", subject)
+    events.append(told)
     for name in sorted(set(state.residents) - set(true.residents)):
         events.append(
             ev.RuleEvicted(
                 experience=name, subject=subject, reason="the evidence that held it was withdrawn or came back"
             )
         )
-    places = {r.experience: (place, r) for place, r in enumerate(ranked, 1)}
+    places = {r.experience: (place, r) for place, r in enumerate(told.ranked, 1)}
     for name in sorted(set(true.residents) - set(state.residents), key=lambda n: places[n][0]):
         place, r = places[name]
         events.append(

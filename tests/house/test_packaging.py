@@ -136,7 +136,9 @@ def test_the_device_says_which_extra_it_needs(base: Path, tmp_path: Path) -> Non
     assert "torch" in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(("house", "extras"), [("ledger", []), ("device", ["device", "npu"]), ("agent", ["agent"])])
+@pytest.mark.parametrize(
+    ("house", "extras"), [("ledger", ["dense", "postgres"]), ("device", ["device", "npu"]), ("agent", ["agent"])]
+)
 def test_what_a_house_imports_is_declared(house: str, extras: list[str]) -> None:
     """A package that only another package brings may be gone with that package's next release."""
     lines = [*PROJECT["dependencies"], *(line for extra in extras for line in PROJECT["optional-dependencies"][extra])]

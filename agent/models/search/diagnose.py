@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agent.models.search.space import Choices, Traits
+from agent.models.search.dimensions import Traits
+from agent.models.search.space import Choices
 from agent.port import Attempt
 
 _EXPECTED = re.compile(r"expected (\S+?),? got (\S+?)(?:[\s;,(]|$)")

@@ -6,9 +6,10 @@ import random
 from dataclasses import dataclass
 
 from agent.models.search import space
+from agent.models.search.dimensions import Traits
 from agent.models.search.ir import Program
 from agent.models.search.recommend import Recommendation, difference, made, written
-from agent.models.search.space import Choices, Traits
+from agent.models.search.space import Choices
 from agent.port import Attempt, Context, Decision, Diagnosis
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agent.models.search import space
-from agent.models.search.space import Choices, Traits
+from agent.models.search.dimensions import Traits
+from agent.models.search.space import Choices
 from agent.port import Context
 
 _LINE = re.compile(r"\bChange:\s*`?([a-z_]+)\s*=\s*([\w.+-]+)`?", re.IGNORECASE)

@@ -37,6 +37,7 @@ from agent.models.search.pointwise import op
 from agent.port import OperatorCard
 
 _TENSOR = re.compile(r"\b(?:float|int|uint|bool|bfloat)\d*\[([\d, ]*)\]")
+_DTYPE = re.compile(r"\b((?:float|int|uint|bool|bfloat)\d*)\[")
 _BINARY: Mapping[type[ast.operator], tuple[str, object]] = {
     ast.Add: ("add", operator.add),
     ast.Sub: ("sub", operator.sub),
@@ -85,6 +86,9 @@ def translate(card: OperatorCard) -> Program:
 
 
 def _read(card: OperatorCard) -> Program:
+    strange = sorted({kind for line in card.cases for kind in _DTYPE.findall(line)} - {"float32"})
+    if strange:
+        raise NoRecipe(card.name, f"inputs of {', '.join(strange)}; kernels of float32 are composed here")
     reader = _Reader(card)
     value = reader.result()
     if isinstance(value, tuple):

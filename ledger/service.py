@@ -1,27 +1,30 @@
 """The ledger as one object: commands in, events out, state kept as a fold. Only this module appends.
 
-Every command runs under its library's lock: catch up with the log, decide, append what was decided at the sequence that
-it was decided on. A lost race (another service on the same database) is decided again on the newer state.
+Every command decides under its library's lock: catch up with the log, decide, put what was decided in line at the
+sequence that it was decided on. It is answered out of the lock, once that is durable; meanwhile others decide on the
+state that it makes, and share its commit. A lost race (another service on the same database) is decided again.
 """
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import structlog
 from pydantic import BaseModel
 
-from ledger import errors, wire
+from ledger import errors
+from ledger.batch import Batch, Call
 from ledger.domain import events as ev
-from ledger.domain.state import State, evolve, initial
+from ledger.domain.state import State, initial
+from ledger.opened import Opened, fold
+from ledger.record import event_record
 from ledger.store import chain, codec
-from ledger.store.log import Answer, AtSequence, Draft, Idempotency, Log, Stored
+from ledger.store.log import Answer, AtSequence, Draft, Idempotency, Log, Pending, Stored
 
 if TYPE_CHECKING:
     from ledger.retrieval.dense import DenseIndex
@@ -39,71 +42,18 @@ _TEXTS = (
     ev.ExperienceEmbedded,
 )
 """Events that change what can be found."""
+__all__ = ["Batch", "Call", "Ledger", "event_record"]
 _Answer = TypeVar("_Answer", bound=BaseModel | None)
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """Who asks, and under which idempotency key. `content` is what the key stands for."""
+class _Decided(Generic[_Answer]):
+    """A batch in line, and the answer to give once it is stored."""
 
-    actor: str
-    key: str | None = None
-    content: bytes = b""
-
-    @property
-    def digest(self) -> bytes:
-        """SHA-256 of the request's content, 32 bytes."""
-        return hashlib.sha256(self.content).digest()
-
-
-class Batch:
-    """What one command appends: events, applied to the state as they are decided, and the blobs that they name."""
-
-    def __init__(self, state: State) -> None:
-        self.state = state
-        self.events: list[ev.Event] = []
-        self.blobs: dict[str, bytes] = {}
-        self._first = state.sequence + 1
-
-    def emit(self, events: Sequence[ev.Event]) -> None:
-        """Take what was decided; later decisions of the same command see it."""
-        for event in events:
-            # Before it is applied: a state that was half moved is known to have moved.
-            self.events.append(event)
-            evolve(self.state, event)
-
-    def blob(self, data: bytes | str) -> str:
-        """Store a text or file with the batch; returns its SHA-256."""
-        content = data.encode() if isinstance(data, str) else data
-        sha256 = hashlib.sha256(content).hexdigest()
-        self.blobs[sha256] = content
-        return sha256
-
-    def numbered(self) -> list[tuple[int, ev.Event]]:
-        """The events with the sequences that they get."""
-        return list(enumerate(self.events, self._first))
-
-
-@dataclass(slots=True)
-class _Opened:
-    """One library in memory: a cache of its log, dropped when in doubt."""
-
-    name: str
-    lock: threading.RLock = field(default_factory=threading.RLock)
-    state: State = field(default_factory=initial)
-    index: LexicalIndex | None = None
-    dense: DenseIndex | None = None
-    bare: set[str] | None = None
-    """Experiences without a vector of the ledger's embedder."""
-
-    def forget(self) -> None:
-        """Drop everything that can be read again from the log."""
-        self.state = initial()
-        self.forget_texts()
-
-    def forget_texts(self) -> None:
-        """Drop the indexes."""
-        self.index = self.dense = self.bare = None
+    batch: Batch
+    answer: _Answer
+    pending: Pending | None
+    """None: there was nothing to store."""
 
 
 class Ledger:
@@ -116,8 +66,10 @@ class Ledger:
         self._now = now
         self._new_id = new_id
         self.embedder = embedder
-        self._opened: dict[str, _Opened] = {}
+        self._opened: dict[str, Opened] = {}
         self._guard = threading.Lock()
+        self._flying: dict[str, bytes] = {}
+        """Blobs of batches in line."""
         self._say = structlog.get_logger("ledger")
 
     def close(self) -> None:
@@ -142,7 +94,10 @@ class Ledger:
         """The state now, for reading only. Raises UnknownLibraryError."""
         opened = self._open(library)
         with opened.lock:
+            opened.settle()
             self._catch_up(opened)
+            if opened.state.sequence == 0:
+                raise errors.UnknownLibraryError(library, self.libraries())
             yield opened.state
 
     def as_of(self, library: str, sequence: int) -> State:
@@ -156,7 +111,7 @@ class Ledger:
             )
         state = initial()
         for recorded in self.recorded(library, until=sequence):
-            _fold(state, recorded)
+            fold(state, recorded)
         return state
 
     def sequence_at(self, library: str, moment: datetime) -> int:
@@ -176,7 +131,12 @@ class Ledger:
         return low
 
     def recorded(self, library: str, *, after: int = 0, until: int | None = None) -> Iterator[codec.Recorded[ev.Event]]:
-        """Typed events in order."""
+        """Typed events in order. Inside a command it waits until what the command decides on is stored."""
+        opened = self._opened.get(library)
+        if opened is not None and opened.pending is not None:
+            with opened.lock:
+                if not opened.settle() and opened.deciding:
+                    raise errors.SequenceConflictError(library, after, self._log.head(library).sequence)
         for stored in self._log.read(library, after=after, until=until):
             yield codec.decode(stored.record)
 
@@ -217,12 +177,13 @@ class Ledger:
 
     def blob(self, sha256: str) -> bytes:
         """Content by its hash. Raises UnknownBlobError."""
-        return self._log.blob(sha256)
+        flying = self._flying.get(sha256)
+        return self._log.blob(sha256) if flying is None else flying
 
     def text(self, sha256: str) -> str | None:
         """A blob as text; None where it was erased."""
         try:
-            return self._log.blob(sha256).decode("utf-8", errors="replace")
+            return self.blob(sha256).decode("utf-8", errors="replace")
         except errors.UnknownBlobError:
             return None
 
@@ -286,60 +247,98 @@ class Ledger:
         Raises what the command refuses with; then nothing is stored.
         """
         opened = self._open(library, create=create)
+        for _ in range(_RACES):
+            decided = self._decide(opened, call, command, answer)
+            if decided is None:
+                continue
+            if isinstance(decided, bytes):
+                return decided
+            if decided.pending is None:
+                return decided.answer
+            # Out of the lock, so that others decide on the state that this batch makes, and share its commit.
+            try:
+                outcome = decided.pending.wait()
+            except errors.SequenceConflictError:
+                opened.lost(decided.pending)
+                continue
+            except BaseException:
+                opened.lost(decided.pending)
+                raise
+            finally:
+                for sha256 in decided.batch.blobs:
+                    self._flying.pop(sha256, None)
+            if isinstance(outcome, Answer):
+                opened.lost(decided.pending)
+                return outcome.answer
+            self._tell(library, call, decided.batch)
+            return decided.answer
+        raise errors.SequenceConflictError(library, opened.state.sequence, self._log.head(library).sequence)
+
+    def _decide(
+        self, opened: Opened, call: Call, command: Callable[[Batch], None], answer: Callable[[Batch], _Answer]
+    ) -> _Decided[_Answer] | bytes | None:
+        """Decide under the lock and put the batch in line; a kept answer; or None where the race was lost."""
         with opened.lock:
-            kept = self._kept(library, call)
+            kept = self._kept(opened, call)
             if kept is not None:
                 return kept
-            for _ in range(_RACES):
-                self._catch_up(opened)
-                batch = Batch(opened.state)
-                before = opened.state.sequence
-                try:
-                    command(batch)
-                    result = answer(batch)
-                    outcome = self._append(library, call, batch, before, result)
-                except errors.SequenceConflictError:
+            self._catch_up(opened)
+            batch = Batch(opened.state)
+            opened.deciding = True
+            try:
+                command(batch)
+                result = answer(batch)
+                pending = self._submit(opened, call, batch, result)
+            except errors.SequenceConflictError:
+                opened.forget()
+                return None
+            except BaseException:
+                # Decided on what is not stored yet, a refusal holds only once that is.
+                stands = opened.settle()
+                if batch.events:
+                    # The state has moved past what is stored; fold it again from the log.
                     opened.forget()
-                    continue
-                except BaseException:
-                    if batch.events:
-                        # The state has moved past what is stored; fold it again from the log.
-                        opened.forget()
-                    raise
-                if outcome is not None:
-                    opened.forget()
-                    return outcome
-                self._refresh_index(opened, batch)
-                self._tell(library, call, batch)
-                return result
-        raise errors.SequenceConflictError(library, before, self._log.head(library).sequence)
+                if not stands:
+                    return None
+                raise
+            finally:
+                opened.deciding = False
+            if pending is None and not opened.settle():
+                return None
+            opened.follow(batch.events, batch.blobs)
+            return _Decided(batch, result, pending)
 
-    def _kept(self, library: str, call: Call) -> bytes | None:
+    def _kept(self, opened: Opened, call: Call) -> bytes | None:
         if call.key is None:
             return None
-        kept = self._log.answer(library, call.key)
+        if call.key in opened.keys:
+            opened.settle()
+        kept = self._log.answer(opened.name, call.key)
         if kept is None:
             return None
         if kept.digest != call.digest:
-            raise errors.IdempotencyConflictError(library, call.key)
+            raise errors.IdempotencyConflictError(opened.name, call.key)
         return kept.answer
 
-    def _append(self, library: str, call: Call, batch: Batch, before: int, result: BaseModel | None) -> bytes | None:
-        """Store the batch; an answer comes back only where the key turned out to be used already."""
+    def _submit(self, opened: Opened, call: Call, batch: Batch, result: BaseModel | None) -> Pending | None:
+        """Put the batch in line behind the one that it was decided on. None: there is nothing to store."""
         if not batch.events:
             return None
         idempotency = None
         if call.key is not None:
             content = b"" if result is None else result.model_dump_json(by_alias=True).encode()
             idempotency = Idempotency(call.key, call.digest, content)
-        outcome = self._log.append(
-            library,
+            opened.keys.add(call.key)
+        self._flying.update(batch.blobs)
+        opened.pending = self._log.submit(
+            opened.name,
             [self._draft(batch.state, call, event) for event in batch.events],
-            expected=AtSequence(before),
+            expected=AtSequence(batch.first - 1),
             idempotency=idempotency,
             blobs=batch.blobs,
+            after=opened.pending,
         )
-        return outcome.answer if isinstance(outcome, Answer) else None
+        return opened.pending
 
     def _draft(self, state: State, call: Call, event: ev.Event) -> Draft:
         name, schema, payload = codec.encode(event)
@@ -348,40 +347,6 @@ class Ledger:
         if task is None and stage is not None:
             task = state.stages[stage].task
         return Draft(name, schema, self._new_id(), self._now(), call.actor, task, stage, payload)
-
-    def _refresh_index(self, opened: _Opened, batch: Batch) -> None:
-        """Let the open indexes follow, so that what was just recorded is found by the next call."""
-        index, dense, bare = opened.index, opened.dense, opened.bare
-        for event in batch.events:
-            match event:
-                case ev.ExperienceRecorded():
-                    if index is not None:
-                        index.add(event.experience, event.title, self.text(event.body) or "")
-                    if bare is not None:
-                        bare.add(event.experience)
-                case ev.ExperienceAmended():
-                    if index is not None:
-                        index.replace(event.experience, event.title, self.text(event.body) or "")
-                    if dense is not None:
-                        dense.remove(event.experience)
-                    if bare is not None:
-                        bare.add(event.experience)
-                case ev.ExperienceRetired() | ev.ExperienceSuperseded():
-                    if index is not None:
-                        index.remove(event.experience)
-                    if dense is not None:
-                        dense.remove(event.experience)
-                    if bare is not None:
-                        bare.discard(event.experience)
-                case ev.ExperienceEmbedded():
-                    if dense is not None:
-                        from ledger.retrieval.dense import unpack  # noqa: PLC0415
-
-                        dense.put(event.experience, unpack(batch.blobs[event.vector]))
-                    if bare is not None:
-                        bare.discard(event.experience)
-                case _:
-                    pass
 
     def _tell(self, library: str, call: Call, batch: Batch) -> None:
         if batch.events:
@@ -396,56 +361,25 @@ class Ledger:
 
     # --- opening ---------------------------------------------------------------------------------------------------
 
-    def _open(self, library: str, *, create: bool = False) -> _Opened:
+    def _open(self, library: str, *, create: bool = False) -> Opened:
         with self._guard:
             opened = self._opened.get(library)
             if opened is not None and (create or opened.state.sequence):
                 return opened
             if not create and self._log.head(library).sequence == 0:
                 raise errors.UnknownLibraryError(library, self._log.libraries())
-            return self._opened.setdefault(library, _Opened(library))
+            return self._opened.setdefault(library, Opened(library))
 
-    def _catch_up(self, opened: _Opened) -> None:
+    def _catch_up(self, opened: Opened) -> None:
         """Fold what was appended since, by this or by another service."""
         texts_changed = False
         try:
             for stored in self._log.read(opened.name, after=opened.state.sequence):
                 recorded = codec.decode(stored.record)
                 texts_changed = texts_changed or isinstance(recorded.event, _TEXTS)
-                _fold(opened.state, recorded)
+                fold(opened.state, recorded)
         except BaseException:
             opened.forget()
             raise
         if texts_changed:
             opened.forget_texts()
-
-
-def _fold(state: State, recorded: codec.Recorded[ev.Event]) -> None:
-    """Move the state on. Raises LogCorruptError where the event names what no event before it brought."""
-    try:
-        evolve(state, recorded.event)
-    except KeyError as error:
-        raise errors.LogCorruptError(
-            recorded.library,
-            recorded.sequence,
-            f"the event names {error}, which no record before it brought; `sagebook verify` finds where the log was changed",
-        ) from error
-
-
-def event_record(library: str, stored: Stored, previous: bytes) -> wire.EventRecord:
-    """One record as the wire shows it."""
-    place = codec.decode(stored.record)
-    return wire.EventRecord(
-        library=library,
-        sequence=stored.sequence,
-        type=place.type,
-        schema_=place.schema,
-        id=place.id,
-        time=place.time,
-        actor=place.actor,
-        task=place.task,
-        stage=place.stage,
-        payload=codec.payload(stored.record),
-        previous_hash=previous.hex(),
-        hash=stored.hash.hex(),
-    )

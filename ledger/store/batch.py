@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ledger.errors import IdempotencyConflictError, LedgerError, LogCorruptError
+from ledger.errors import IdempotencyConflictError, LedgerError, LogCorruptError, SequenceConflictError
 from ledger.store import chain
 from ledger.store.committer import Append
 from ledger.store.log import ABSENT, Answer, Head, Stored, check_expected
@@ -76,6 +76,8 @@ class _Batch:
                         raise IdempotencyConflictError(library, key.key)
                     item.outcome = kept[key.key]
                     continue
+                if isinstance(item.after, Append) and not item.after.appended:
+                    raise SequenceConflictError(library, getattr(item.expected, "sequence", -1), head.sequence)
                 check_expected(library, item.expected, head, empty=not item.drafts)
                 new = chain.extend(library, head, item.drafts)
             except _OWN_FAULT as error:

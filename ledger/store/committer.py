@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from ledger.errors import LedgerError
-from ledger.store.log import Answer, Draft, Expected, Head, Idempotency
+from ledger.store.log import Answer, Draft, Expected, Head, Idempotency, Pending
 
 MOST = 1024
 """Appends a transaction, so that the first of a long queue is not answered with the last."""
@@ -23,16 +23,8 @@ class Append:
     """One batch on its way into the log. Others may share its transaction; none shares its failure."""
 
     __slots__ = (
-        "_committer",
-        "blobs",
-        "done",
-        "drafts",
-        "error",
-        "expected",
-        "idempotency",
-        "library",
-        "outcome",
-        "told",
+        *("_committer", "after", "blobs", "done", "drafts"),
+        *("error", "expected", "idempotency", "library", "outcome", "told"),
     )
 
     def __init__(
@@ -43,17 +35,24 @@ class Append:
         expected: Expected,
         idempotency: Idempotency | None,
         blobs: Mapping[str, bytes],
+        after: Pending | None = None,
     ) -> None:
         self.library = library
         self.drafts = drafts
         self.expected = expected
         self.idempotency = idempotency
         self.blobs = blobs
+        self.after = after
         self.outcome: Head | Answer | None = None
         self.error: Exception | None = None
         self.done = False
         self.told = threading.Event()
         self._committer = committer
+
+    @property
+    def appended(self) -> bool:
+        """Whether it was decided, and stored for the first time, as far as the transaction under way goes."""
+        return self.error is None and isinstance(self.outcome, Head)
 
     def wait(self) -> Head | Answer:
         """Return once it is durable; raise what it was refused with. Any number of threads may wait."""
@@ -119,6 +118,7 @@ class Committer:
                 self._leading = False
                 for item in batch:
                     item.done = True
+                    item.after = None
                     item.told.set()
                 if self._queue:
                     # Someone waits for it, and leads next unless a newcomer is faster.

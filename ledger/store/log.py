@@ -145,11 +145,13 @@ class Log(Protocol):
         expected: Expected,
         idempotency: Idempotency | None = None,
         blobs: Mapping[str, bytes] = NO_BLOBS,
+        after: Pending | None = None,
     ) -> Pending:
         """Put a batch in line and return at once; `append` is this and `wait`.
 
         What waits at the same time is committed together, and each is decided on its own. Batches of one library are
-        decided in the order in which they were put in line, so one may expect the sequence that the one before makes.
+        decided in the order in which they were put in line, so one may expect the sequence that the one before makes;
+        where it names that one as `after`, it loses the race (SequenceConflictError) if that one was not appended.
 
         Raises BlobMismatchError; everything else is raised by `wait`.
         """

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import overload
 
-from ledger.errors import IdempotencyConflictError, LedgerError, UnknownBlobError
+from ledger.errors import IdempotencyConflictError, LedgerError, SequenceConflictError, UnknownBlobError
 from ledger.store import chain
 from ledger.store.bell import Bell
 from ledger.store.log import (
@@ -17,6 +17,7 @@ from ledger.store.log import (
     Expected,
     Head,
     Idempotency,
+    Pending,
     Settled,
     Stored,
     check_blob,
@@ -45,11 +46,14 @@ class MemoryLog:
         expected: Expected,
         idempotency: Idempotency | None = None,
         blobs: Mapping[str, bytes] = NO_BLOBS,
+        after: Pending | None = None,
     ) -> Settled:
         """Store a batch at once; see `Log.submit`."""
         for sha256, data in blobs.items():
             check_blob(sha256, data)
         try:
+            if after is not None and not isinstance(after.wait(), Head):
+                raise SequenceConflictError(library, -1, self.head(library).sequence)
             return Settled(self.append(library, drafts, expected=expected, idempotency=idempotency, blobs=blobs))
         except LedgerError as error:
             return Settled(error)

@@ -31,6 +31,7 @@ from ledger.store.log import (
     Head,
     Idempotency,
     Log,
+    Pending,
     Stored,
     check_blob,
 )
@@ -84,11 +85,12 @@ class SqlLog:
         expected: Expected,
         idempotency: Idempotency | None = None,
         blobs: Mapping[str, bytes] = NO_BLOBS,
+        after: Pending | None = None,
     ) -> Append:
         """Queue a batch; see `Log.submit`."""
         for sha256, data in blobs.items():
             check_blob(sha256, data)
-        item = Append(self.writer.committer, library, drafts, expected, idempotency, blobs)
+        item = Append(self.writer.committer, library, drafts, expected, idempotency, blobs, after)
         self.writer.committer.put(item)
         return item
 

@@ -418,6 +418,8 @@ class MemoryRestated(Event, frozen=True, kw_only=True):
     scored: dict[str, int]
     """Scored stages by kind."""
     experiences: tuple[Restated, ...]
+    hot_at_start: dict[str, tuple[str, ...]] = {}
+    """Open stages -> what was resident when they began, where that is now other than it was; their credit rests on it."""
 
 
 # --- the memory's own moves ----------------------------------------------------------------------------------------

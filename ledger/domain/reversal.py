@@ -68,7 +68,12 @@ def restate(state: State, true: State, subject: str) -> list[ev.Event]:
         for name, experience in state.experiences.items()
         if (numbers := _numbers(true.experiences[name])) != _numbers(experience)
     )
-    events: list[ev.Event] = [ev.MemoryRestated(scored=dict(true.scored), experiences=moved)]
+    began = {
+        name: tuple(sorted(true.stages[name].residents_at_start))
+        for name, stage in state.stages.items()
+        if stage.status == "open" and stage.residents_at_start != true.stages[name].residents_at_start
+    }
+    events: list[ev.Event] = [ev.MemoryRestated(scored=dict(true.scored), experiences=moved, hot_at_start=began)]
     if true.policy.consolidation == "none":
         return events
     told = consolidation.table_now(true, "reversal", subject)

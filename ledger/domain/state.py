@@ -112,6 +112,8 @@ def _reinstated(state: State, event: ev.StageReinstated) -> None:
 
 def _restated(state: State, event: ev.MemoryRestated) -> None:
     state.scored = dict(event.scored)
+    for name, residents in event.hot_at_start.items():
+        state.stages[name].residents_at_start = frozenset(residents)
     for told in event.experiences:
         experience = state.experiences[told.experience]
         experience.value = told.value

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 
 from hypothesis import strategies as st
 
-from ledger.domain import decide
+from ledger.domain import decide, govern, reversal
 from ledger.domain import events as ev
 from ledger.domain.policy import SAGE, Policy
+from ledger.domain.rederive import had_not_been_scored
 from ledger.domain.state import State, evolve, initial
 
 BOTH: tuple[ev.StageKind, ...] = ("correctness", "optimization")
@@ -50,6 +51,29 @@ class Play:
 
     def retire(self, name: str) -> Sequence[ev.Event]:
         return self.take(decide.retire_experience(self.state, name, "stale"))
+
+    # --- governance ------------------------------------------------------------------------------------------------
+
+    def supersede(self, name: str, by: str) -> Sequence[ev.Event]:
+        return self.take(govern.supersede_experience(self.state, name, by, "newer"))
+
+    def conflict(self, name: str, first: str, second: str) -> None:
+        new = ev.ConflictRecorded(conflict=name, first=first, second=second, reason="they contradict")
+        self.take(govern.record_conflict(self.state, new))
+        self.take(govern.reconsolidate(self.state, "conflict", name))
+
+    def resolve(self, name: str, loser: str | None) -> None:
+        end = ev.ConflictResolved(conflict=name, loser=loser, reason="settled")
+        self.take(govern.resolve_conflict(self.state, end))
+        self.take(govern.reconsolidate(self.state, "conflict", name))
+
+    def reverse(self, subject: str, *, back: bool = False) -> None:
+        """Withdraw the verdicts that the subject names, or with `back` let them count again."""
+        facts = list(self.events)
+        chosen = govern.reinstate if back else govern.invalidate
+        self.take(chosen(self.state, subject, "a cheat was found", "person"))
+        invalid = frozenset(name for name, stage in self.state.stages.items() if stage.invalid)
+        self.take(reversal.restate(self.state, had_not_been_scored(facts, invalid), subject))
 
     # --- stages ----------------------------------------------------------------------------------------------------
 
@@ -169,6 +193,10 @@ MOVES = (
 )
 
 
+REVERSALS = (*MOVES, "reverse", "reverse", "reinstate")
+GOVERNED = (*REVERSALS, "conflict", "resolve", "supersede")
+
+
 class _Random:
     """Each move draws what it needs from a generator of its own, so that dropping one move leaves the others alike."""
 
@@ -277,6 +305,38 @@ class _Random:
         if name is not None and dice.random() < 0.2:
             self.play.retire(name)
 
+    def _live(self) -> list[str]:
+        return [e.id for e in self.play.state.experiences.values() if not e.retired]
+
+    def _reverse(self, dice: random.Random) -> None:
+        stages = self.play.state.stages.values()
+        stage = self._one(dice, [s.id for s in stages if s.status == "scored" and not s.invalid])
+        if stage is not None:
+            subject = f"task:{self.play.state.stages[stage].task}" if dice.random() < 0.3 else f"stage:{stage}"
+            self.play.reverse(subject)
+
+    def _reinstate(self, dice: random.Random) -> None:
+        stage = self._one(dice, [s.id for s in self.play.state.stages.values() if s.invalid])
+        if stage is not None:
+            self.play.reverse(f"stage:{stage}", back=True)
+
+    def _conflict(self, dice: random.Random) -> None:
+        live = self._live()
+        open_pairs = [{c.first, c.second} for c in self.play.state.conflicts.values() if c.open]
+        if len(live) >= 2 and set(pair := dice.sample(live, 2)) not in open_pairs:
+            self.play.conflict(self.name("x"), *pair)
+
+    def _resolve(self, dice: random.Random) -> None:
+        conflict = self._one(dice, [c.id for c in self.play.state.conflicts.values() if c.open])
+        if conflict is not None:
+            item = self.play.state.conflicts[conflict]
+            self.play.resolve(conflict, dice.choice((None, item.first, item.second)))
+
+    def _supersede(self, dice: random.Random) -> None:
+        live = self._live()
+        if len(live) >= 4 and dice.random() < 0.3:
+            self.play.supersede(*dice.sample(live, 2))
+
     def _play(self, dice: random.Random) -> None:
         """A stage from start to end, most of what it offers adopted: what lifts experiences over the gate."""
         play = self.play
@@ -313,13 +373,18 @@ def policies() -> st.SearchStrategy[Policy]:
 
 
 @st.composite
-def histories(draw: st.DrawFn, policy: st.SearchStrategy[Policy] | None = None, size: int = 50) -> Play:
+def histories(
+    draw: st.DrawFn,
+    policy: st.SearchStrategy[Policy] | None = None,
+    size: int = 50,
+    moves: Sequence[str] = MOVES,
+) -> Play:
     """A library with a random past; a few experiences are there from the start."""
     game = _Random(draw(policies() if policy is None else policy))
     game.play.record("b", "a", "d", "c")
     for name, tokens in (("d", 100), ("a", 400), ("b", 100)):
         game.play.rule(name, tokens)
-    moves = st.tuples(st.sampled_from(MOVES), st.integers(0, 2**20))
-    for move, seed in draw(st.lists(moves, min_size=size // 2, max_size=size)):
+    move_and_seed = st.tuples(st.sampled_from(moves), st.integers(0, 2**20))
+    for move, seed in draw(st.lists(move_and_seed, min_size=size // 2, max_size=size)):
         game.do(move, random.Random(seed))
     return game.play

@@ -32,7 +32,9 @@ class Kept:
 class Oracle:
     """Values, frequencies and residents of a live library."""
 
-    def __init__(self, events: Iterable[ev.Event]) -> None:
+    def __init__(self, events: Iterable[ev.Event], without: frozenset[str] = frozenset()) -> None:
+        """`without` are stages that are taken as never scored."""
+        self.without = without
         self.policy = Policy()
         self.known: dict[str, Kept] = {}
         self.residents: set[str] = set()
@@ -42,6 +44,8 @@ class Oracle:
         self.stages: dict[str, ev.StageStarted] = {}
         self.retrieved: dict[str, set[str]] = {}
         self.presented: dict[str, set[str]] = {}
+        self.hot_at_start: dict[str, set[str]] = {}
+        self.withheld: dict[str, str] = {}
         self.chosen: dict[str, set[str]] = {}
         self.told: dict[str, ev.OutcomeReported] = {}
         self.verdicts: dict[str, list[tuple[str, str, str]]] = {}
@@ -64,11 +68,13 @@ class Oracle:
                 self._consolidate()
             case ev.StageStarted():
                 self.stages[event.stage] = event
+                self.hot_at_start[event.stage] = set(self.residents)
                 for table in (self.retrieved, self.presented, self.chosen):
                     table[event.stage] = set()
             case ev.RulesPresented():
-                assert set(event.rules) <= self.residents
                 self.presented[event.stage] = set(event.rules)
+            case ev.RuleWithheld():
+                self.withheld[event.stage] = event.experience
             case ev.ExperiencesRetrieved():
                 self.retrieved[event.stage] |= set(event.offered)
             case ev.AdoptionDecided(adopted=True):
@@ -82,7 +88,7 @@ class Oracle:
             case ev.CandidateMeasured():
                 task = self.stages[event.stage].task
                 self.latency[task, event.candidate] = (event.latency_ms, event.noise_ms)
-            case ev.StageScored():
+            case ev.StageScored() if event.stage not in self.without:
                 self._close(event.stage)
             case _:
                 pass
@@ -120,7 +126,9 @@ class Oracle:
         policy = self.policy
         kind = self.stages[stage].kind
         adopted = self.chosen[stage]
-        looked_at = self.retrieved[stage] | (adopted & self.presented[stage])
+        # Retrieved although it is resident here: it counts where it was adopted, as a rule that was used.
+        hidden = self.hot_at_start[stage] - self.presented[stage] - {self.withheld.get(stage)}
+        looked_at = (self.retrieved[stage] - (hidden - adopted)) | (adopted & self.presented[stage])
         score = self.scores[stage] = self._score(stage)
         self.closed.append((stage, kind))
         for name in looked_at:

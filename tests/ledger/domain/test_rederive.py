@@ -206,3 +206,32 @@ def test_the_state_as_of_a_sequence_is_the_fold_of_the_log_up_to_it() -> None:
     assert state.experiences["a"].tokens == 10
     assert list(state.stages) == ["s1"]
     assert state.scored == {"correctness": 0, "optimization": 0}
+
+
+# --- reversals -----------------------------------------------------------------------------------------------------
+
+
+def test_a_stage_that_was_open_at_a_reversal_is_credited_as_if_the_withdrawn_one_had_not_been() -> None:
+    """`x` put `a` out; `s` then retrieved it and turned it down. Without `x` it was resident, so that was no offer.
+
+    A later reversal, given back at once, finds nothing to move.
+    """
+    play = Play(Policy(min_adoptions=1, min_operators=1, beta=1.0))
+    play.record("a", "other")
+    play.played("s1", "op", ["a"])
+    play.rule("a", 10)
+    play.played("x", "op", ["other"])
+    assert not play.state.residents
+    play.task("t", "op")
+    play.open("s", "t")
+    play.retrieve("s", "a")
+    play.reverse("stage:x")
+    assert list(play.state.residents) == ["a"]
+    play.decide("s", {"a": False})
+    play.tell("s", correct=True)
+    play.score("s")
+    assert (play.value("a"), play.state.experiences["a"].n) == (0.5, 1)
+    play.reverse("stage:s1")
+    play.reverse("stage:s1", back=True)
+    assert (play.value("a"), play.state.experiences["a"].n) == (0.5, 1)
+    assert rederive(play.events).first_difference is None

@@ -30,7 +30,7 @@ class Session(Protocol):
         """Tell the process what a slot of the arena holds."""
 
     def call(self, slots: Sequence[int], seconds: float | None = None) -> Called | Ended:
-        """Call the candidate once for each slot, in order."""
+        """Call the candidate once for each slot, in order; from its return to the next call nothing of it runs."""
 
     def cpu_ns(self) -> int:
         """Processor time that the process has used, from the operating system's books."""

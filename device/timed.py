@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -29,9 +28,6 @@ SLOTS = 8
 
 TIMED_SLACK = 4.0
 """Timed outputs are held against torch's own float32 result: the errors of both, and a margin."""
-
-SPIN_SECONDS = 20e-6
-"""What the worker spins before a call (native/serve.h), and the reference's thread too: cores wake up slow."""
 
 
 @dataclass(slots=True)
@@ -103,9 +99,6 @@ class TimedCase:
 
     def _timed_reference(self, number: int, timer: Timer) -> float:
         self._answers = ()  # what comes next may lie where this lay
-        until = time.perf_counter() + SPIN_SECONDS
-        while time.perf_counter() < until:
-            pass
         return timer.time(lambda: self.refer(number))
 
     def run(self, number: int) -> Called:

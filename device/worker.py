@@ -38,6 +38,8 @@ _REPLY = struct.Struct("<4q")
 _READY, _CALL = -1, 2
 """Words of device/native/protocol.h."""
 
+_STOP_SECONDS = 2.0
+
 
 class Worker:
     """One process with one kernel loaded: it computes where it is told, and knows no expected value.
@@ -64,7 +66,7 @@ class Worker:
             if self._jail is None:
                 self.close()
         self._ended: Ended | None = None
-        self._ready = False
+        self._ready = self._stopped = False
         started = read_message(self._status, STARTED, START_SECONDS)
         if started is None:
             self.close()
@@ -93,12 +95,39 @@ class Worker:
         token = secrets.randbits(62)
         begin = time.monotonic_ns()
         self._send([_CALL, token, len(slots), *slots])
+        if self._stopped:
+            os.kill(self.pid, signal.SIGCONT)
+        self._stopped = False
         got = self._await(token, self._limits.call_seconds if seconds is None else seconds)
         seen = time.monotonic_ns() - begin
         if isinstance(got, Ended):
             return got
+        if not self._wait_until_stopped():
+            return self._refuse("the kernel kept its process from stopping after a call")
         _, code, first, last = got
         return Called(code, last - first, seen)
+
+    def _wait_until_stopped(self) -> bool:
+        """Wait until every thread has stopped, as the worker does by itself after each call.
+
+        Nothing then works on after the call, and no thread sees the next inputs before the clock starts.
+        """
+        until = time.monotonic() + _STOP_SECONDS
+        while time.monotonic() < until:
+            states = set()
+            with contextlib.suppress(OSError):
+                for task in Path(f"/proc/{self.pid}/task").iterdir():
+                    states.add(task.joinpath("stat").read_bytes().rpartition(b")")[2].split()[0])
+            if states <= {b"T", b"Z", b"X"}:
+                self._stopped = b"T" in states
+                return True
+            time.sleep(0)
+        return False
+
+    def _refuse(self, message: str) -> Ended:
+        self._kill()
+        self._ended = Ended("refused", message)
+        return self._ended
 
     def cpu_ns(self) -> int:
         """Return the processor time that all of the worker's threads have used so far, from the kernel's own books."""
@@ -147,9 +176,7 @@ class Worker:
             reply = _REPLY.unpack(data) if len(data) == _REPLY.size else (0, 0, 0, 0)
             if reply[0] == token:
                 return reply
-            self._kill()
-            self._ended = Ended("refused", "the kernel's process wrote to the judge's reply pipe")
-            return self._ended
+            return self._refuse("the kernel's process wrote to the judge's reply pipe")
         hung = not events
         if hung:
             self._kill()

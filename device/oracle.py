@@ -253,13 +253,19 @@ def _expected(
     if not always and not all(_fits(e) for e in expected):
         return None
     own = answer(operator, case, inputs, outputs, wide=False)
-    share = max(e.worst(o) for e, o in zip(expected, own, strict=True))
+
+    def worst(expected: Sequence[Expectation]) -> float:
+        # Of rounded numbers half a unit is allowed from the start, and says nothing about the condition.
+        told = zip(expected, own, outputs, strict=True)
+        return max((e.worst(o) for e, o, s in told if not s.rounded), default=0.0)
+
+    share = worst(expected)
     if share <= HONEST_SHARE:
         return expected
     slack = share / HONEST_SHARE
     if slack <= MOST_SLACK:
         expected = around(slack)
-        share = max(e.worst(o) for e, o in zip(expected, own, strict=True))
+        share = worst(expected)
     return expected if always or share <= HONEST_SHARE * (1 + 1e-9) else None
 
 

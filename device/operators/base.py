@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.random import Generator
     from torch import Tensor
 
-Values = Literal["any", "ties", "nans", "whole", "positive", "nonfinite", "distinct", "partition"]
+Values = Literal["any", "ties", "nans", "whole", "positive", "small", "nonfinite", "distinct", "partition"]
 """What an input must hold besides the numbers that the judge draws (`device.operators.values.settle`)."""
 
 DTYPES: Mapping[str, int] = {

@@ -26,6 +26,7 @@ def settle(spec: TensorSpec, drawn: Array, rng: np.random.Generator) -> Array:
     | `nonfinite` | about one in nine each NaN, infinity and minus infinity |
     | `whole` | the nearest whole numbers, held within -4 and 4: sums of products are exact in every format |
     | `positive` | absolute values of at least 2^-6 |
+    | `small` | the same times 2^-10, as the steps of a quantisation are |
     | `distinct` | no two elements along any axis equal, every number exact in half formats up to 4096 an axis |
     | `partition` | ascending ends of consecutive parts; the last end is the span's, some parts are empty |
     """
@@ -67,6 +68,11 @@ def _positive(spec: TensorSpec, drawn: Array, rng: np.random.Generator) -> Array
     return kept
 
 
+def _small(spec: TensorSpec, drawn: Array, rng: np.random.Generator) -> Array:
+    kept: Array = _positive(spec, drawn, rng) * drawn.dtype.type(2.0**-10)
+    return kept
+
+
 def _distinct(spec: TensorSpec, drawn: Array, rng: np.random.Generator) -> Array:
     """Draw whole rows without repetition from a span; else make a Latin pattern of eighths of the scale of `drawn`."""
     if spec.span is not None:
@@ -98,6 +104,7 @@ _SPECIAL = {
     "nonfinite": _nonfinite,
     "whole": _whole,
     "positive": _positive,
+    "small": _small,
     "distinct": _distinct,
     "partition": _partition,
 }

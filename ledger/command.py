@@ -20,7 +20,8 @@ def build() -> typer.Typer:
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
-        help="An experience ledger for agents that write accelerator kernels: what was tried, what it brought, and why a rule stays.",
+        help="An experience ledger for agents that write accelerator kernels: what was tried, what it brought, "
+        "and why a rule stays.",
     )
 
     @app.callback(invoke_without_command=True)

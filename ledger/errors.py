@@ -1,4 +1,4 @@
-"""One root error, and a class for each thing that can be refused or can fail. Facts are fields, so that edges can show them."""
+"""One root error, and a class for each thing that can be refused or fail. Facts are fields: edges show them."""
 
 from __future__ import annotations
 
@@ -99,7 +99,8 @@ class ExperiencesFixedError(RefusedError):
 
     def __init__(self, experience: str) -> None:
         super().__init__(
-            f"experience {experience!r} is refused: the policy of this library takes no new experiences once a task has started",
+            f"experience {experience!r} is refused: the policy of this library takes no new experiences once a "
+            f"task has started",
             experience=experience,
         )
 
@@ -109,7 +110,8 @@ class ResidentRetrievedError(RefusedError):
 
     def __init__(self, experience: str, stage: str) -> None:
         super().__init__(
-            f"experience {experience!r} can not be retrieved in stage {stage!r}: its rule is resident, so it is presented already",
+            f"experience {experience!r} can not be retrieved in stage {stage!r}: its rule is resident, so it is "
+            f"presented already",
             experience=experience,
             stage=stage,
         )
@@ -134,7 +136,8 @@ class NotOfferedError(RefusedError):
 
     def __init__(self, experience: str, stage: str) -> None:
         super().__init__(
-            f"experience {experience!r} was never offered in stage {stage!r}: it was neither retrieved nor presented as a resident rule; "
+            f"experience {experience!r} was never offered in stage {stage!r}: it was neither retrieved nor "
+            f"presented as a resident rule; "
             "retrieve it first",
             experience=experience,
             stage=stage,
@@ -147,7 +150,8 @@ class DecisionsMissingError(RefusedError):
     def __init__(self, stage: str, missing: Iterable[str]) -> None:
         missing = tuple(missing)
         super().__init__(
-            f"stage {stage!r} can not be scored: no adoption decision for {_names(missing)}; decide on each with a reason first",
+            f"stage {stage!r} can not be scored: no adoption decision for {_names(missing)}; decide on each "
+            f"with a reason first",
             stage=stage,
             missing=missing,
         )
@@ -216,7 +220,8 @@ class KindScoredError(RefusedError):
 
     def __init__(self, task: str, kind: str, stage: str) -> None:
         super().__init__(
-            f"the {kind} of task {task!r} was scored already, by stage {stage!r}; start another task to attempt it again",
+            f"the {kind} of task {task!r} was scored already, by stage {stage!r}; start another task to attempt "
+            f"it again",
             task=task,
             kind=kind,
             stage=stage,
@@ -228,7 +233,8 @@ class NoCorrectCandidateError(RefusedError):
 
     def __init__(self, task: str) -> None:
         super().__init__(
-            f"the optimization stage of task {task!r} can not open: no candidate has passed verification and been measured yet",
+            f"the optimization stage of task {task!r} can not open: no candidate has passed verification and "
+            f"been measured yet",
             task=task,
         )
 
@@ -312,7 +318,8 @@ class IdempotencyConflictError(ConflictError):
 
     def __init__(self, library: str, key: str) -> None:
         super().__init__(
-            f"idempotency key {key!r} was used in library {library!r} with other content; use a new key for a new request",
+            f"idempotency key {key!r} was used in library {library!r} with other content; use a new key for a "
+            f"new request",
             library=library,
             key=key,
         )
@@ -357,7 +364,7 @@ class SchemaUnknownError(LedgerError):
 
 
 class StoreUnavailableError(LedgerError):
-    """The database can not be reached, is locked for too long, or fails at reading or writing. Nothing was acknowledged."""
+    """The database can not be reached, is locked for too long, or fails. Nothing was acknowledged."""
 
     code = "store-unavailable"
 

@@ -29,7 +29,7 @@ class Settings(BaseSettings):
     host: str = "127.0.0.1"
     port: int = Field(default=8321, ge=0, le=65535)
     embeddings: str = "off"
-    """`off`: retrieval is lexical; `local`: a model that the extra `dense` ships; else an OpenAI-compatible base URL."""
+    """`off`: retrieval is lexical; `local`: the model that the extra `dense` ships; else an OpenAI-like base URL."""
     embeddings_model: str = ""
     """The model to ask the endpoint for."""
     embeddings_key: str | None = None

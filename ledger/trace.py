@@ -44,7 +44,7 @@ class AdoptionRecord(_Record):
 
 
 class OutcomeRecord(_Record):
-    """`correct` for a correctness stage; `first_ms` and `best_ms` (null: nothing verified was faster) for optimization."""
+    """Correctness: `correct`. Optimization: `first_ms`, and `best_ms` (null: nothing verified was faster)."""
 
     correct: wire.Flag | None = None
     first_ms: wire.Milliseconds | None = None

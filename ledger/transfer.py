@@ -35,7 +35,7 @@ def _invalid_at_the_end(ledger: Ledger, library: str) -> frozenset[str]:
         return frozenset(name for name, stage in state.stages.items() if stage.invalid)
 
 
-def _record(  # noqa: PLR0911 - one way out a kind of record
+def _record(
     ledger: Ledger, state: State, sequence: int, event: ev.Event, invalid: frozenset[str]
 ) -> dict[str, Any] | None:
     match event:

@@ -121,7 +121,7 @@ class Retirement(Wire):
 
 
 class NewRule(Wire):
-    """`tokens` may be given with the name of the `tokenizer` that counted; otherwise the ledger estimates from bytes and says so."""
+    """`tokens` may be given with the `tokenizer` that counted; else the ledger estimates from bytes and says so."""
 
     text: Text
     tokens: Positive | None = None

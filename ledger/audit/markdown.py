@@ -11,7 +11,7 @@ Json = dict[str, Any]
 
 
 def _cell(value: object) -> str:
-    text = "–" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)
+    text = "–" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)  # noqa: RUF001 - typography
     return text.replace("|", "\\|").replace("\n", " ")
 
 
@@ -119,8 +119,10 @@ def _rank(table: Json | None) -> Iterator[str]:
     yield f"### Consolidation [{table['sequence']}]"
     yield ""
     yield (
-        f"Rank {table['rank']} of {table['candidates']}: priority {table['priority']:.4g} = value {table['value']:.4f} × "
-        f"frequency {table['frequency']:.4f} / {table['tokens']} tokens; {table['used']} of {table['budget']} tokens used."
+        f"Rank {table['rank']} of {table['candidates']}: priority {table['priority']:.4g} = value "
+        f"{table['value']:.4f} × "  # noqa: RUF001 - typography
+        f"frequency {table['frequency']:.4f} / {table['tokens']} tokens; {table['used']} of {table['budget']} "
+        f"tokens used."
     )
     yield ""
 
@@ -131,14 +133,19 @@ def _decisions(updates: list[Json]) -> Iterator[str]:
     for update in updates:
         for decision in update["decisions"]:
             word = "adopted" if decision["adopted"] else "not adopted"
-            yield f"- [{decision['sequence']}] {update['operator']} {update['kind']}: **{word}**, {_cell(decision['reason'])}"
+            yield (
+                f"- [{decision['sequence']}] {update['operator']} {update['kind']}: **{word}**, "
+                f"{_cell(decision['reason'])}"
+            )
         evidence = update["evidence"]
         for role in ("first", "best"):
             fact = evidence.get(role)
             if fact and "latency_ms" in fact:
                 yield (
-                    f"  - {role} `{fact['candidate']}` [{fact['measured_at']}]: {fact['latency_ms']:.4f} ± {fact['noise_ms']:.4f} ms "
-                    f"on {_cell(fact['device'])}, reference {fact['reference_ms']:.4f} ms, report `{str(fact['report'])[:12]}`"
+                    f"  - {role} `{fact['candidate']}` [{fact['measured_at']}]: {fact['latency_ms']:.4f} ± "
+                    f"{fact['noise_ms']:.4f} ms "
+                    f"on {_cell(fact['device'])}, reference {fact['reference_ms']:.4f} ms, report "
+                    f"`{str(fact['report'])[:12]}`"
                 )
         if evidence["basis"] == "reported":
             yield f"  - [{evidence['sequence']}] {evidence['note']}"

@@ -34,7 +34,8 @@ def uplift(arms: Arms) -> wire.Uplift:
         difference=None,
         low=None,
         high=None,
-        verdict=f"not enough evidence: {len(with_rule)} stages with it and {len(without)} without, {LEAST_STAGES} of each are needed",
+        verdict=f"not enough evidence: {len(with_rule)} stages with it and {len(without)} without, "
+        f"{LEAST_STAGES} of each are needed",
     )
     if min(len(with_rule), len(without)) < LEAST_STAGES:
         return told

@@ -39,7 +39,10 @@ def why_lines(answer: Json, *, diff: bool = True) -> Iterator[str]:
     for update in answer["value"]:
         yield from _update(update, diff=diff)
     for told in answer["restated"]:
-        yield f"  [{told['sequence']}] restated: value {_number(told['value'])}, N {told['retrievals']}, adoptions {told['adoptions']}"
+        yield (
+            f"  [{told['sequence']}] restated: value {_number(told['value'])}, N {told['retrievals']}, "
+            f"adoptions {told['adoptions']}"
+        )
     for where in answer["environments"]["needs_revalidation"]:
         yield f"needs revalidation under chip {where[0] or '?'}, toolkit {where[1] or '?'}"
     for item in answer["conflicts"]:
@@ -49,7 +52,7 @@ def why_lines(answer: Json, *, diff: bool = True) -> Iterator[str]:
     yield from _origin(answer["origin"])
 
 
-def lacking_lines(lack: Json) -> Iterator[str]:
+def lacking_lines(lack: Json) -> Iterator[str]:  # noqa: C901, PLR0912 - one arm a hindrance
     """What keeps it out, by how much, and the least change that would let it in."""
     if lack["retired"]:
         yield "it is retired; record a new experience, or let the one that superseded it stand"
@@ -96,7 +99,8 @@ def _rank(table: Json | None) -> Iterator[str]:
         return
     yield f"consolidation [{table['sequence']}] after {table['trigger']} {table['subject']}"
     yield (
-        f"  rank {table['rank']} of {table['candidates']}: priority {table['priority']:.4g} = value {_number(table['value'])}"
+        f"  rank {table['rank']} of {table['candidates']}: priority {table['priority']:.4g} = value "
+        f"{_number(table['value'])}"
         f" * frequency {_number(table['frequency'])} / {table['tokens']} tokens"
     )
     yield f"  budget {table['budget']}: {table['used_before']} used above it, {table['used']} in all"
@@ -114,7 +118,10 @@ def _rule(rule: Json | None) -> Iterator[str]:
     if rule is None:
         yield "rule: none distilled yet"
         return
-    yield f"rule [{rule['sequence']}] by {rule['actor']}, {rule['tokens']} tokens ({rule['tokenizer']}), blob {_short(rule['blob'])}"
+    yield (
+        f"rule [{rule['sequence']}] by {rule['actor']}, {rule['tokens']} tokens ({rule['tokenizer']}), blob "
+        f"{_short(rule['blob'])}"
+    )
     for line in (rule["text"] or "(erased)").splitlines():
         yield f"  | {line}"
 
@@ -122,11 +129,13 @@ def _rule(rule: Json | None) -> Iterator[str]:
 def _update(update: Json, *, diff: bool) -> Iterator[str]:
     share = f"adopted with {update['adopted_in_stage']} in all" if update["adopted"] else "not adopted"
     yield (
-        f"  [{update['sequence']}] {update['operator']} {update['kind']} ({update['stage']}, {update['agent']} with {update['model']}): "
+        f"  [{update['sequence']}] {update['operator']} {update['kind']} ({update['stage']}, {update['agent']} "
+        f"with {update['model']}): "
         f"{_number(update['old'])} -> {_number(update['new'])}"
     )
     yield (
-        f"      score {_number(update['score'])} [{update['scored_at']}], {share}: feedback {_number(update['feedback'])}, "
+        f"      score {_number(update['score'])} [{update['scored_at']}], {share}: feedback "
+        f"{_number(update['feedback'])}, "
         f"alpha {_number(update['alpha'])}, N {update['n']}"
     )
     if not update["counts"]:
@@ -172,11 +181,17 @@ def _evidence(evidence: Json) -> Iterator[str]:
                 f"; {fact['latency_ms']:.4f} ± {fact['noise_ms']:.4f} ms [{fact['measured_at']}] on {fact['device']}"
                 f" (reference {fact['reference_ms']:.4f} ms)"
             )
-        yield f"      {role} {fact['candidate']}: {verdict}{measured}; report {_short(fact.get('report'))}, judge {str(fact.get('judge'))[:12]}"
+        yield (
+            f"      {role} {fact['candidate']}: {verdict}{measured}; report {_short(fact.get('report'))}, "
+            f"judge {str(fact.get('judge'))[:12]}"
+        )
 
 
 def _origin(origin: Json) -> Iterator[str]:
-    yield f"origin [{origin['sequence']}]: {origin['kind']} {origin['name']} recorded by {origin['actor']}, text {_short(origin['body'])}"
+    yield (
+        f"origin [{origin['sequence']}]: {origin['kind']} {origin['name']} recorded by {origin['actor']}, "
+        f"text {_short(origin['body'])}"
+    )
     for sha256 in origin["texts"]:
         yield f"  drawn from {_short(sha256)}"
     for line in (origin["body_text"] or "(erased)").splitlines():

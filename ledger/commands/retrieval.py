@@ -53,7 +53,7 @@ def _embed(ledger: Ledger, library: str, query: str) -> _Query:
 
 
 def _catch_up(ledger: Ledger, library: str, embedder: Embedder) -> None:
-    """Embed what has no vector of this model yet, and record the vectors. The model is asked outside the library's lock."""
+    """Embed what has no vector of this model, and record the vectors. The model is asked outside the lock."""
     from ledger.retrieval.dense import pack  # noqa: PLC0415 - numerical libraries, for retrieval alone
 
     key = f"{embedder.model}@{embedder.version}"
@@ -124,7 +124,6 @@ def _pool(
 
 def retrieve(ledger: Ledger, call: Call, library: str, name: str, asked: wire.Retrieval) -> wire.Retrieved | bytes:
     """Answer a query: a pool by relevance, re-ranked by value, recorded as offered."""
-
     with ledger.reading(library) as before:
         decide.stage_of(before, name)
         wanted = before.policy.retrieval

@@ -87,7 +87,7 @@ NOTHING = Overlay()
 
 
 def _keyed(state: State, overlay: Overlay) -> list[tuple[float, int, str, float, float]]:
-    """Candidates as (-priority, tokens, id, value, frequency), in order. Written flat: it runs over every experience."""
+    """Candidates as (-priority, tokens, id, value, frequency), in order. Flat: it runs over every experience."""
     policy = state.policy
     by_draw = policy.consolidation == "random"
     least_adoptions, least_operators = policy.min_adoptions, policy.min_operators
@@ -161,7 +161,7 @@ def rank(state: State, changed: Mapping[str, Standing]) -> list[ev.Ranked]:
 
 
 def _against(state: State, name: str, admitted: set[str], without: str | None) -> str | None:
-    """The rule that keeps this one out: one admitted before it that it contradicts, or the winner of a settled conflict."""
+    """The rule that keeps this one out: a rival admitted before it, or the winner of a settled conflict."""
     for conflict in state.conflicts_of[name]:
         rival = conflict.rival(name)
         if conflict.open and rival in admitted:

@@ -22,6 +22,7 @@ def plain(entry: Entry) -> Json:
 
 
 def update(state: State, trail: Trail, entry: Entry, text: Text) -> Json:
+    """One move of the value, with the offer, the decisions and the evidence behind it."""
     update = entry.event
     if not isinstance(update, ev.ValueUpdated):
         raise TypeError(update)

@@ -76,7 +76,7 @@ def _reported(stage: Stage) -> Evidence:
 
 
 def score(policy: Policy, stage: Stage, facts: Evidence) -> float:
-    """Stage score. Correctness: 1 for a pass. Optimization: (first - best) / first where best is faster beyond the noise.
+    """Stage score. Correctness: 1 for a pass. Optimization: (first - best) / first, if best is faster beyond noise.
 
     Source: SAGE, ATU 1; its printed sign is settled by its example (1 ms to 0.6 ms scores 0.4).
     """
@@ -107,7 +107,7 @@ def offered(stage: Stage) -> tuple[str, ...]:
 def value_update(
     policy: Policy, stage: Stage, experience: Experience, *, stage_score: float, adopted: tuple[str, ...]
 ) -> ev.ValueUpdated:
-    """One experience's update: N += 1, alpha = max(alpha_min, 1 / (1 + N)), V = clamp((1 - alpha) V + alpha feedback)."""
+    """One update: N += 1, alpha = max(alpha_min, 1 / (1 + N)), V = clamp((1 - alpha) V + alpha feedback)."""
     n = experience.n + 1
     alpha = max(policy.alpha_min, 1.0 / (1 + n))
     is_adopted = experience.id in adopted
@@ -134,8 +134,8 @@ def value_update(
 def frequency_changes(state: State, stage: Stage, looked_at: tuple[str, ...]) -> tuple[ev.FrequencyChange, ...]:
     """Frequencies after this stage, for those offered in it and for all that are or were resident.
 
-    While resident the average moves at every scored stage, used = adopted; after an eviction at the stages of its kinds,
-    used = offered. `state` is as before the stage was scored.
+    While resident the average moves at every scored stage, used = adopted; after an eviction at those of its
+    kinds, used = offered. `state` is as before the stage was scored.
     """
     adopted = set(stage.adopted)
     seen = set(looked_at)

@@ -1,4 +1,4 @@
-"""Commands: each reads the state and returns the events that follow, or raises a named refusal. Nothing is half done."""
+"""Commands: each reads the state and returns the events that follow, or raises a named refusal; all or nothing."""
 
 from __future__ import annotations
 

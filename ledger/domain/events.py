@@ -419,7 +419,7 @@ class MemoryRestated(Event, frozen=True, kw_only=True):
     """Scored stages by kind."""
     experiences: tuple[Restated, ...]
     hot_at_start: dict[str, tuple[str, ...]] = {}
-    """Open stages -> what was resident when they began, where that is now other than it was; their credit rests on it."""
+    """Open stages -> what was resident when they began, where it is now another set; their credit rests on it."""
 
 
 # --- the memory's own moves ----------------------------------------------------------------------------------------

@@ -89,9 +89,11 @@ def _answer(state: State, experience: Experience, trail: Trail, gate: Json, tabl
     if experience.resident and table is not None:
         admitted = trail.moves[-1]
         return (
-            f"{experience.id} is resident since sequence {admitted.sequence}: value {experience.value:.4f} > 0, adopted in "
-            f"{experience.adoptions} stages over {len(experience.operators)} operators ({', '.join(gate['operators'])}); "
-            f"priority {table['priority']:.3g} ranks {table['rank']} of {table['candidates']} and its {experience.tokens} "
+            f"{experience.id} is resident since sequence {admitted.sequence}: value {experience.value:.4f} > 0, "
+            f"adopted in {experience.adoptions} stages over {len(experience.operators)} operators "
+            f"({', '.join(gate['operators'])}); "
+            f"priority {table['priority']:.3g} ranks {table['rank']} of {table['candidates']} "
+            f"and its {experience.tokens} "
             f"tokens fit the budget of {table['budget']} ({table['used']} used)."
         )
     return f"{experience.id} is not resident: " + "; ".join(_hindrances(state, experience, trail, table)) + "."
@@ -113,7 +115,8 @@ def _hindrances(state: State, experience: Experience, trail: Trail, table: Json 
             )
         if len(experience.operators) < policy.min_operators:
             found.append(
-                f"it was adopted on {len(experience.operators)} of the {policy.min_operators} operators that the gate asks for"
+                f"it was adopted on {len(experience.operators)} of the {policy.min_operators} operators "
+                "that the gate asks for"
             )
     if not found and experience.rule is None:
         found.append("it passes the gate and awaits distillation of a rule text")

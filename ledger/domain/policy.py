@@ -1,4 +1,4 @@
-"""Every number of the memory arithmetic as one value, recorded in the library so that it can be re-derived under another.
+"""Every number of the memory arithmetic as one value, recorded in the library; it can be re-derived under another.
 
 ATU is adoption-traced utility (how an experience gains and loses value), UGC utility-gated consolidation (which rules
 are resident). Source: SAGE; where its text disagrees with itself the values below are those that its examples settle.

@@ -1,4 +1,4 @@
-"""Reversal: the credit of withdrawn verdicts is taken back as if their stages had not been scored. Nothing is deleted."""
+"""Reversal: the credit of withdrawn verdicts is taken back as if they had not been scored. Nothing is deleted."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _numbers(experience: Experience) -> ev.Restated:
 
 
 def restate(state: State, true: State, subject: str) -> list[ev.Event]:
-    """The events that bring `state` to the numbers and residents of `true`, the same facts without the invalid stages."""
+    """The events that bring `state` to the numbers and residents of `true`, which lacks the invalid stages."""
     moved = tuple(
         numbers
         for name, experience in state.experiences.items()
@@ -78,12 +78,10 @@ def restate(state: State, true: State, subject: str) -> list[ev.Event]:
         return events
     told = consolidation.table_now(true, "reversal", subject)
     events.append(told)
-    for name in sorted(set(state.residents) - set(true.residents)):
-        events.append(
-            ev.RuleEvicted(
-                experience=name, subject=subject, reason="the evidence that held it was withdrawn or came back"
-            )
-        )
+    events.extend(
+        ev.RuleEvicted(experience=name, subject=subject, reason="the evidence that held it was withdrawn or came back")
+        for name in sorted(set(state.residents) - set(true.residents))
+    )
     places = {r.experience: (place, r) for place, r in enumerate(told.ranked, 1)}
     for name in sorted(set(true.residents) - set(state.residents), key=lambda n: places[n][0]):
         place, r = places[name]

@@ -46,13 +46,16 @@ class EndpointEmbedder:
 
     @property
     def model(self) -> str:
+        """The model's name."""
         return self._model
 
     @property
     def version(self) -> str:
+        """Its version."""
         return "endpoint"
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors, one row a text."""
         rows: list[Any] = []
         for start in range(0, len(texts), BATCH):
             rows.extend(self._ask(list(texts[start : start + BATCH])))

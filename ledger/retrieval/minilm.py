@@ -60,13 +60,16 @@ class MiniLm:
 
     @property
     def model(self) -> str:
+        """The model's name."""
         return "all-MiniLM-L6-v2"
 
     @property
     def version(self) -> str:
+        """Its version."""
         return self._version
 
     def embed(self, texts: Sequence[str]) -> Array:
+        """Vectors, one row a text."""
         return np.stack([self._one(text) for text in texts]) if texts else np.zeros((0, _WIDTH), dtype=np.float32)
 
     def _linear(self, x: Array, name: str) -> Array:

@@ -15,6 +15,7 @@ class EntityTags:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hold a JSON answer back until its hash is known; anything else passes as it comes."""
         if scope["type"] != "http" or scope["method"] != "GET":
             await self._app(scope, receive, send)
             return

@@ -131,7 +131,8 @@ def install(app: FastAPI) -> None:
             status=500,
             code="ledger-error",
             title="Internal error",
-            detail=f"the ledger failed with {type(error).__name__}; its log has the details. Nothing of the request was stored",
+            detail=f"the ledger failed with {type(error).__name__}; its log has the details. Nothing of the "
+            f"request was stored",
         )
 
     app.add_exception_handler(errors.LedgerError, refused)

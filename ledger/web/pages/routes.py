@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
 import jinja2
@@ -70,7 +70,7 @@ def show_library(library: str, ledger: TheLedger) -> HTMLResponse:
 
 @router.get("/libraries/{library}/experiences/{experience}")
 def show_experience(
-    library: str, experience: str, ledger: TheLedger, at: str | None = Query(default=None)
+    library: str, experience: str, ledger: TheLedger, at: Annotated[str | None, Query()] = None
 ) -> HTMLResponse:
     """Why an experience's rule is resident or not, with the course of its value."""
     answer = audit.why(ledger, library, experience, at or None)

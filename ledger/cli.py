@@ -157,7 +157,13 @@ def serve(app: typer.Typer) -> None:
         except errors.LedgerError as error:
             fail(error)
         config = uvicorn.Config(
-            application, host=settings.host, port=settings.port, log_level="warning", access_log=False
+            application,
+            host=settings.host,
+            port=settings.port,
+            log_level="warning",
+            access_log=False,
+            # Live feeds never end by themselves.
+            timeout_graceful_shutdown=2,
         )
         family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
         try:
@@ -168,6 +174,10 @@ def serve(app: typer.Typer) -> None:
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         host, port = listening.getsockname()[:2]
         shown = f"[{host}]" if ":" in str(host) else host
+        try:
+            application.state.ledger.hold(f"http://{shown}:{port}")
+        except errors.LedgerError as error:
+            fail(error)
         typer.echo(f"ledger on http://{shown}:{port}, database {_shown(settings.database_url)}", err=True)
         uvicorn.Server(config).run(sockets=[listening])
 

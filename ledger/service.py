@@ -76,6 +76,10 @@ class Ledger:
         """Let go of the database."""
         self._log.close()
 
+    def hold(self, where: str) -> None:
+        """Be the service, reached at `where`, that writes this database until `close`. Raises WriterHeldError."""
+        self._log.hold(where)
+
     # --- reading ---------------------------------------------------------------------------------------------------
 
     def libraries(self) -> tuple[str, ...]:
@@ -164,6 +168,10 @@ class Ledger:
             previous = rows[0].hash
             rows = rows[1:]
         return rows[:limit], previous, head.sequence
+
+    def listen(self, library: str, call: Callable[[], None]) -> Callable[[], None]:
+        """Have `call` made, on any thread, after the library has grown; returns what ends that. A hint: also look."""
+        return self._log.bell.listen(library, call)
 
     def verify(self, library: str) -> chain.Verdict:
         """Check every stored record against the hash chain and the head."""

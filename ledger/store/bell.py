@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable
 class Bell:
     """Calls that are made after a library has grown. Safe to share between threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_listen: Callable[[], None] | None = None) -> None:
+        """`on_listen` is called whenever somebody begins to listen."""
+        self._on_listen = on_listen
         self._calls: dict[str, dict[int, Callable[[], None]]] = {}
         self._mutex = threading.Lock()
         self._next = 0
@@ -19,6 +21,8 @@ class Bell:
         with self._mutex:
             number = self._next = self._next + 1
             self._calls.setdefault(library, {})[number] = call
+        if self._on_listen is not None:
+            self._on_listen()
 
         def end() -> None:
             with self._mutex:

@@ -7,7 +7,7 @@ event a transaction, Core's own cost per statement would be of the order of the 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, overload
 
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
     from sqlalchemy.pool import PoolProxiedConnection
 
+    from ledger.store.signals import Listener, Teller
+
 _PAGE = 1000
 
 
@@ -62,18 +64,35 @@ class SqlLog:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.bell = Bell()
         self._errors: Any = engine.dialect.loaded_dbapi
         self._sql = Statements(engine.dialect)
         self._url = engine.url.render_as_string(hide_password=True)
         self._is_sqlite = engine.dialect.name == "sqlite"
         with self._failures():
             migrate.prepare(engine)
-        self.writer = Writer(engine, self._sql, self.bell.ring)
+        self._teller: Teller | None = None
+        self._listener: Listener | None = None
+        self.bell = Bell()
+        if not self._is_sqlite:
+            self._connect_signals()
+        self.writer = Writer(engine, self._sql, self._grown)
 
     def hold(self, where: str) -> None:
         """Become the service that writes here; see `Log.hold`."""
         self.writer.hold(where)
+
+    def _connect_signals(self) -> None:
+        from ledger.store.signals import Listener, Teller  # noqa: PLC0415 - psycopg is there for PostgreSQL alone
+
+        target = self.engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+        self._teller = Teller(target)
+        self.bell = Bell(on_listen=lambda: self._listener.start() if self._listener else None)
+        self._listener = Listener(target, self.bell)
+
+    def _grown(self, libraries: Iterable[str]) -> None:
+        self.bell.ring(libraries)
+        if self._teller is not None:
+            self._teller.tell(libraries)
 
     # --- writing ---------------------------------------------------------------------------------------------------
 
@@ -188,6 +207,9 @@ class SqlLog:
     def close(self) -> None:
         """Let go of files and connections."""
         self.writer.close()
+        for thread in (self._teller, self._listener):
+            if thread is not None:
+                thread.close()
         self.engine.dispose()
 
     def _page(self, values: tuple[Any, ...]) -> list[Stored]:

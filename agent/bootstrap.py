@@ -20,8 +20,9 @@ from agent.link import Line
 from agent.loop import Loop
 from agent.models.chat import ChatModel, ChatSettings
 from agent.models.scripted import ScriptedModel
-from agent.port import Model
+from agent.port import Model, Workbench
 from agent.progress import Progress
+from agent.retry import Backoff
 from agent.tokens import TokenCounter, counter
 from agent.workbench import DeviceWorkbench
 from ledger.client import LedgerClient
@@ -60,6 +61,8 @@ class Options:
     base_url: str | None = None
     model_name: str | None = None
     script: Path | None = None
+    patience: float = 60.0
+    """Seconds that a ledger which does not answer is waited for."""
     environment: Environment = field(default_factory=Environment)
 
 
@@ -92,17 +95,31 @@ def run_name(options: Options, model: Model) -> str:
     return options.run or re.sub(r"[^A-Za-z0-9._-]+", "-", f"{model.name}-{options.seed}").strip("-")
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What needs no ledger, so that a wrong setting is told before one is started."""
+
+    tokens: TokenCounter
+    model: Model
+    workbench: Workbench
+
+
+def build_parts(options: Options) -> Parts:
+    """Make tokenizer, model and workbench. Raises ConfigurationError naming the option that is missing."""
+    tokens = counter()
+    return Parts(tokens, build_model(options, tokens), DeviceWorkbench(device=options.device, mode=options.mode))
+
+
 def build_loop(
     client: LedgerClient,
     options: Options,
+    parts: Parts,
     progress: Progress,
     *,
     revive: Callable[[], None] | None = None,
 ) -> Loop:
     """Wire a loop. `revive` brings back a ledger that the caller started, where it died."""
-    tokens = counter()
-    model = build_model(options, tokens)
-    workbench = DeviceWorkbench(device=options.device, mode=options.mode)
+    tokens, model, workbench = parts.tokens, parts.model, parts.workbench
     shown = (("device", options.device), ("mode", options.mode))
     settings = LoopSettings(
         library=options.library,
@@ -112,7 +129,9 @@ def build_loop(
         memory=options.memory,
         extra=shown,
     )
-    journal = Journal(client, options.library, Line(revive=revive, notice=progress.note))
+    journal = Journal(
+        client, options.library, Line(Backoff(patience=options.patience), revive=revive, notice=progress.note)
+    )
     differential = Differential(journal, workbench, progress, seed=options.seed)
     lessons = Lessons(
         journal,

@@ -9,6 +9,7 @@ from dataclasses import replace
 from agent.coldstart import documents
 from agent.errors import ConfigurationError
 from agent.loop import Loop
+from agent.port import Workbench
 from agent.progress import TaskResult
 from agent.summary import Summary, residents_of
 
@@ -16,14 +17,14 @@ AFTERWARDS = 8.0
 """Seconds kept back of the allowance for the summary, the audit and the start of the next process."""
 
 
-def chosen(loop: Loop, wanted: Sequence[str]) -> tuple[str, ...]:
+def chosen(workbench: Workbench, wanted: Sequence[str]) -> tuple[str, ...]:
     """Put the operators in order of level; none named means the whole starter suite.
 
     Raises ConfigurationError for an unknown name.
     """
     if not wanted:
-        return loop.workbench.operators()
-    cards = [loop.workbench.card(name) for name in dict.fromkeys(wanted)]
+        return workbench.operators()
+    cards = [workbench.card(name) for name in dict.fromkeys(wanted)]
     return tuple(card.name for card in sorted(cards, key=lambda card: card.level))
 
 
@@ -54,6 +55,10 @@ def develop(
             loop.settings = replace(settings, seconds=round(left / (len(operators) - place + 1), 1))
         results.append(loop.develop(name, place=place, of=len(operators)))
     loop.settings = settings
+    if all(result.continued for result in results):
+        loop.progress.note(
+            "all of this was finished before; another --seed or --run NAME begins anew with what was learnt"
+        )
     return tuple(results)
 
 

@@ -7,23 +7,16 @@ clean, 130 interrupted (run the same command again to continue).
 from __future__ import annotations
 
 import json
-import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from agent.summary import Summary
     from ledger.client import LedgerClient
-
-INTERRUPTED = 130
-NOT_CLEAN = 7
-UNREACHABLE = 6
-USAGE = 2
 
 Library = Annotated[str, typer.Option("--library", "-l", help="Library that is read and written; created if need be.")]
 Model = Annotated[str, typer.Option("--model", help="search (needs nothing), chat (an endpoint) or scripted (a file).")]
@@ -54,6 +47,9 @@ Server = Annotated[
     str | None,
     typer.Option("--server", help="URL of a running ledger, instead of a database.", envvar="SAGEBOOK_SERVER"),
 ]
+Patience = Annotated[
+    float, typer.Option("--patience", help="Seconds that a ledger which does not answer is waited for.", min=0)
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -79,14 +75,16 @@ def develop(
     mode: Mode = "hardened",
     server: Server = None,
     db: Db = None,
+    patience: Patience = 60.0,
     as_json: AsJson = False,
 ) -> None:
     """Develop kernels for the named operators with one library as memory; the same command continues it."""
     from agent import circle  # noqa: PLC0415 - `--help` needs none of this
-    from agent.bootstrap import Options, build_loop  # noqa: PLC0415
+    from agent.bootstrap import Options, build_loop, build_parts  # noqa: PLC0415
+    from agent.console import print_summary, reported  # noqa: PLC0415
     from agent.progress import ConsoleProgress  # noqa: PLC0415
 
-    with _reported(), _client(server, db) as client, ConsoleProgress() as progress:
+    with reported():
         options = Options(
             library=library,
             model=_kind(model),
@@ -99,12 +97,16 @@ def develop(
             base_url=base_url,
             model_name=model_name,
             script=script,
+            patience=patience,
         )
-        loop = build_loop(client, options, progress)
+        parts = build_parts(options)
+        names = circle.chosen(parts.workbench, operators)
+    with reported(), _client(server, db) as client, ConsoleProgress() as progress:
+        loop = build_loop(client, options, parts, progress)
         circle.prepare(loop, _policy(policy))
-        results = circle.develop(loop, circle.chosen(loop, operators))
+        results = circle.develop(loop, names)
         summary = circle.summarize(loop, results)
-    _print(summary, as_json=as_json)
+    print_summary(summary, as_json=as_json)
     where = _where(server, db)
     if not as_json:
         typer.echo(f"\nwhat it learnt: sagebook state {library}{where}")
@@ -127,11 +129,13 @@ def run(
     ] = 4.5,
     seed: Seed = 0,
     no_memory: NoMemory = False,
+    run_name: Run = None,
     policy: Policy = "sage",
     device: Device = "cpu",
     mode: Mode = "hardened",
     server: Server = None,
     db: Db = None,
+    patience: Patience = 60.0,
     as_json: AsJson = False,
 ) -> None:
     """Develop operators level by level with a ledger service of its own, and show what was learnt and why.
@@ -140,15 +144,23 @@ def run(
     Interrupted and run again, it continues from what the ledger holds.
     """
     from agent import circle  # noqa: PLC0415 - `--help` needs none of this
-    from agent.bootstrap import Options, build_loop  # noqa: PLC0415
+    from agent.bootstrap import Options, build_loop, build_parts  # noqa: PLC0415
+    from agent.console import (  # noqa: PLC0415
+        NOT_CLEAN,
+        print_audit,
+        print_further,
+        print_summary,
+        print_why,
+        reported,
+    )
     from agent.progress import ConsoleProgress  # noqa: PLC0415
 
     wanted = [name.strip() for name in (operators or "").split(",") if name.strip()]
-    with _reported(), ConsoleProgress() as progress, _service(server, db, progress.note) as (client, url, revive):
-        name = _free_name(client, library) if fresh else library
+    with reported():
         options = Options(
-            library=name,
+            library=library,
             model=_kind(model),
+            run=run_name,
             budget=budget,
             seed=seed,
             memory=not no_memory,
@@ -157,23 +169,28 @@ def run(
             base_url=base_url,
             model_name=model_name,
             script=script,
+            patience=patience,
         )
-        loop = build_loop(client, options, progress, revive=revive)
+        parts = build_parts(options)
+        names = circle.chosen(parts.workbench, wanted)
+    with reported(), ConsoleProgress() as progress, _service(server, db, progress.note) as (client, url, revive):
+        name = _free_name(client, library) if fresh else library
+        loop = build_loop(client, replace(options, library=name), parts, progress, revive=revive)
         if fresh:
             progress.note(f"library {name}; to continue it later: sagebook run --library {name} --seed {seed}")
         sections = circle.prepare(loop, _policy(policy), "developed by `sagebook run`")
         progress.note(f"cold start: {sections} sections recorded from the reference documents")
-        results = circle.develop(loop, circle.chosen(loop, wanted), seconds=minutes * 60 or None)
+        results = circle.develop(loop, names, seconds=minutes * 60 or None)
         progress.now("verifying and re-deriving the library")
         summary = circle.summarize(loop, results)
         explained = circle.to_explain(loop, summary)
         progress.close()
-        _print(summary, as_json=as_json)
+        print_summary(summary, as_json=as_json)
         if not as_json:
             if explained is not None:
-                _why(name, explained, url)
-            _audit(summary)
-            _further(name, explained, _where(server, db), seed)
+                print_why(name, explained, url)
+            print_audit(summary)
+            print_further(name, explained, _where(server, db), seed)
     raise typer.Exit(0 if summary.clean else NOT_CLEAN)
 
 
@@ -258,88 +275,5 @@ def _mode(mode: str) -> Any:
     return mode
 
 
-# --- what is printed -----------------------------------------------------------------------------------------------
-
-
-def _print(summary: Summary, *, as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps(summary.to_mapping(), ensure_ascii=False, indent=2))
-        return
-    from agent.summary import lines  # noqa: PLC0415
-
-    for line in ["", *lines(summary)]:
-        typer.echo(line)
-
-
-def _why(library: str, experience: str, url: str) -> None:
-    """Show one `why` in full, by the command that anyone can use."""
-    import subprocess  # noqa: PLC0415
-
-    typer.echo(f"\nwhy {experience}\n")
-    sys.stdout.flush()
-    command = ["why", library, experience, "--server", url]
-    subprocess.run([sys.executable, "-c", "from ledger.command import main; main()", *command], check=False)  # noqa: S603
-
-
-def _audit(summary: Summary) -> None:
-    verified, rederived = summary.verified, summary.rederived
-    typer.echo("")
-    if verified.ok:
-        typer.echo(f"verify:   clean, {verified.events} events, head {verified.head}")
-    else:
-        typer.echo(f"verify:   NOT clean at sequence {verified.bad_sequence}: {verified.reason}")
-    if rederived.first_difference is None:
-        typer.echo(f"rederive: clean, {rederived.compared} derived events equal the recorded ones")
-    else:
-        typer.echo(f"rederive: NOT clean from sequence {rederived.first_difference.sequence} on")
-
-
-def _further(library: str, experience: str | None, where: str, seed: int) -> None:
-    typer.echo("\nto look further:")
-    typer.echo(f"  sagebook state {library}{where}")
-    if experience is not None:
-        typer.echo(f"  sagebook why {library} {experience}{where}")
-    typer.echo(f"  sagebook events {library}{where}")
-    typer.echo(f"  sagebook rederive {library} --policy value-memory{where}")
-    typer.echo(f"  sagebook run --library {library} --seed {seed + 1}{where}    # again, with what was learnt")
-
-
 def _where(server: str | None, db: str | None) -> str:
     return f" --server {server}" if server else f" --db {db}" if db else ""
-
-
-# --- ends ----------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _reported() -> Iterator[None]:
-    """Turn what can happen into a line and an exit code; what nobody expected keeps its traceback."""
-    from agent import errors as agent_errors  # noqa: PLC0415
-    from ledger import errors as ledger_errors  # noqa: PLC0415
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    except KeyboardInterrupt:
-        typer.echo(
-            "\nsagebook: interrupted. Everything up to the last round is in the ledger; "
-            "run the same command again (without --fresh) to continue.",
-            err=True,
-        )
-        raise typer.Exit(INTERRUPTED) from None
-    except (agent_errors.ConfigurationError, agent_errors.ScriptError, ledger_errors.PolicyError) as error:
-        _fail(error, USAGE)
-    except (agent_errors.LedgerUnavailableError, agent_errors.ModelUnavailableError) as error:
-        _fail(error, UNREACHABLE)
-    except (agent_errors.AgentError, ledger_errors.LedgerError) as error:
-        _fail(error, 1)
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _fail(error: Exception, code: int) -> None:
-    typer.echo(f"sagebook: {error}", err=True)
-    raise typer.Exit(code) from None

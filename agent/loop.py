@@ -51,7 +51,9 @@ class Loop:
         """
         work = self._begin(operator)
         if work.task.finished:
-            return work.result("finished before", continued=True)
+            result = work.result("finished before", continued=True)
+            self.progress.done(result)
+            return result
         self.progress.task(work.card, place, of, rounds=work.budget.used)
         reason = ""
         for kind in STAGES:

@@ -36,7 +36,7 @@ class Shelf:
             return self._call(
                 "create-library",
                 lambda: self.client.create_library(self.library, policy=policy, title=title),
-                expect=(errors.LibraryExistsError,),
+                expect=(errors.LibraryExistsError, errors.PolicyError),
             )
         except errors.LibraryExistsError:
             return self._call("library", lambda: self.client.library(self.library))

@@ -112,7 +112,7 @@ def ask(command: Sequence[str], seconds: float = 10.0) -> str | None:
 def native() -> Native:
     """Return the judge's helpers, compiled at the first use on a machine and kept by the content of their sources."""
     gxx = compiler()
-    sources = sorted([*NATIVE.iterdir(), NATIVE.parent / "languages" / "sagebook_kernel.h"])
+    sources = sorted([*NATIVE.glob("*.cpp"), *NATIVE.glob("*.h"), NATIVE.parent / "languages" / "sagebook_kernel.h"])
     digest = hashlib.sha256()
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes())

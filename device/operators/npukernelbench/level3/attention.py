@@ -99,7 +99,7 @@ def mla_of_torch(
         key = torch.cat((value, cache_rope[blocks.long()].flatten(0, 1)[:length, 0]), dim=-1)
         query = torch.cat((nope, rope), dim=-1).flatten(0, 1)
         out = functional.scaled_dot_product_attention(query[None], key[None], value[None])[0]
-        outs.append(out.unflatten(0, nope.shape[:2]))
+        outs.append(out.reshape(nope.shape))
     return (torch.cat(outs),)
 
 

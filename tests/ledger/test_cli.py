@@ -46,22 +46,33 @@ def _app() -> typer.Typer:
     return app
 
 
-APP, RUNNER = _app(), CliRunner()
+# Built once: the runner's own `invoke` would build all commands anew for each call.
+COMMAND, RUNNER = typer.main.get_command(_app()), CliRunner()
 
 
 def called(*words: str, code: int = 0, stdin: bytes | str | None = None) -> Ended:
     """`sagebook …` in this process, which must end with that code."""
-    result = RUNNER.invoke(APP, list(words), input=stdin)
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, result.stderr
-    assert "Traceback" not in result.stderr
-    return Ended(result.exit_code, result.stdout, result.stderr)
+    with RUNNER.isolation(input=stdin) as (out, err, _):
+        with pytest.raises(SystemExit) as ended:
+            COMMAND.main(list(words), prog_name="sagebook")
+        found = Ended(int(ended.value.code or 0), out.getvalue().decode(), err.getvalue().decode())
+    assert found.code == code, found.err
+    assert "Traceback" not in found.err
+    return found
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database without a library: migrating it once is enough."""
+    file = tmp_path_factory.mktemp("empty") / "cli.db"
+    called("library", "list", "--db", f"sqlite:///{file}")
+    return file
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """`sagebook …` on a database of the test's own."""
+    shutil.copy(empty, tmp_path / "cli.db")
     monkeypatch.setenv("SAGEBOOK_DATABASE_URL", f"sqlite:///{tmp_path}/cli.db")
     return called
 
@@ -117,9 +128,10 @@ HOT_AND_COLD = "".join(
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def filled(empty: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database with the library `lib`: resident `hot`; cold `cold`, `other` and `fast`."""
     file = tmp_path_factory.mktemp("filled") / "cli.db"
+    shutil.copy(empty, file)
     called("import", "lib", "-", "--db", f"sqlite:///{file}", stdin=HOT_AND_COLD)
     return file
 

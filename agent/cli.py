@@ -101,8 +101,8 @@ def develop(
         )
         parts = build_parts(options)
         names = circle.chosen(parts.workbench, operators)
-    with reported(), _client(server, db) as client, ConsoleProgress() as progress:
-        loop = build_loop(client, options, parts, progress)
+    with reported(), ConsoleProgress() as progress, _service(server, db, progress.note) as (client, _, revive):
+        loop = build_loop(client, options, parts, progress, revive=revive)
         circle.prepare(loop, _policy(policy))
         results = circle.develop(loop, names)
         summary = circle.summarize(loop, results)
@@ -195,24 +195,6 @@ def run(
 
 
 # --- the ledger ----------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _client(server: str | None, db: str | None) -> Iterator[LedgerClient]:
-    """A client of a running service, or of a ledger in this process."""
-    if server:
-        from agent.link import connect  # noqa: PLC0415
-
-        opened = connect(server, actor=_actor())
-    else:
-        from ledger.bootstrap import configure_logging, embedded_client  # noqa: PLC0415
-        from ledger.settings import Settings  # noqa: PLC0415
-
-        settings = Settings(database_url=db) if db else Settings()
-        configure_logging(settings)
-        opened = embedded_client(settings.database_url, actor=_actor())
-    with opened:
-        yield opened
 
 
 @contextmanager

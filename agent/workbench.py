@@ -16,7 +16,7 @@ from agent.port import OperatorCard, Verdict
 
 if TYPE_CHECKING:
     from device import JudgeKey
-    from device.operators.base import Operator
+    from device.operators import Operator
 
 
 @dataclass

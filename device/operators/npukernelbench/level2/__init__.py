@@ -1,3 +1,3 @@
-"""Level 2 of the operators named in NPUKernelBench."""
+"""Level 2 of the operators named in NPUKernelBench: activations, lists, losses, norms, optimisers, fused chains."""
 
-MODULES: tuple[str, ...] = ()
+MODULES: tuple[str, ...] = ("activations", "foreach")

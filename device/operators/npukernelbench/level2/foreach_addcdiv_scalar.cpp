@@ -1,0 +1,12 @@
+// x + value * a / b, rounded once, with a true division.
+#include "sagebook_kernel.h"
+#include "../../common/lists.h"
+
+extern "C" int sagebook_kernel(const sb_tensor *inputs, int64_t n_inputs, sb_tensor *outputs, int64_t n_outputs,
+                               const double *attributes, int64_t n_attributes) {
+  if (n_attributes != 1) return 1;
+  const float value = static_cast<float>(attributes[0]);
+  return map_float_lists<3>(inputs, n_inputs, outputs, n_outputs, 0, [=](int64_t) {
+    return [value](float x, float a, float b) { return x + value * a / b; };
+  });
+}

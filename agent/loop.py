@@ -11,6 +11,7 @@ continues from what the ledger holds.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import time
 from collections.abc import Callable
@@ -194,7 +195,9 @@ class Loop:
             return
         closing = getattr(self.model, "closing_decisions", None)
         if closing is not None:
-            self.journal.decide(stage, closing(self._context(work, stage)), None, work.budget.used)
+            # What it could not write a kernel for it may not be able to judge either; the reasons below then stand.
+            with contextlib.suppress(ModelError):
+                self.journal.decide(stage, closing(self._context(work, stage)), None, work.budget.used)
         rounds = sum(attempt.stage == stage.kind for attempt in work.history)
         rest = memory.not_adopted(stage.undecided, self.model.name, stage.kind, rounds, reason)
         self.journal.decide(stage, rest, None, work.budget.used)

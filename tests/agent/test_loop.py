@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from agent.errors import BugError, ModelSetupError, ModelUnavailableError, ModelUnreachableError, TaskTakenError
+from agent.errors import (
+    BugError,
+    ModelError,
+    ModelSetupError,
+    ModelUnavailableError,
+    ModelUnreachableError,
+    TaskTakenError,
+)
 from agent.models.scripted import ScriptedModel
 from agent.port import Context, Decision, Proposal
 from ledger import wire
@@ -120,6 +127,26 @@ def test_closing_decisions_of_the_model_come_before_the_loops_own(client: Ledger
     make_loop(Closing([answer("correct 0.5")])).develop("gelu")
     reasons = {e.payload["reason"] for e in client.events(LIBRARY) if e.type == "stage.adoption_decided"}
     assert reasons == {"my own reason"}
+
+
+def test_a_model_that_has_no_way_ends_its_task_and_not_the_run(client: LedgerClient, make_loop: MakeLoop) -> None:
+    """It can neither propose nor say why it left an offer: the stage is abandoned with the reason, the offer decided."""
+
+    class Lost(ScriptedModel):
+        def propose(self, context: Context) -> Proposal:
+            raise ModelError("no recipe for gelu")
+
+        def closing_decisions(self, context: Context) -> tuple[Decision, ...]:
+            raise ModelError("no recipe for gelu")
+
+    client.record_experience(LIBRARY, experience("one"))
+    result = make_loop(Lost()).develop("gelu")
+    assert not result.solved
+    found = client.task(LIBRARY, "run.gelu")
+    assert found.finished
+    assert [(stage.status, stage.decided) for stage in found.stages] == [("abandoned", {"one": False})]
+    abandoned = next(e.payload for e in client.events(LIBRARY) if e.type == "stage.abandoned")
+    assert abandoned["reason"] == "no recipe for gelu"
 
 
 def test_the_model_may_choose_what_memory_is_searched_for(client: LedgerClient, make_loop: MakeLoop) -> None:

@@ -1,5 +1,8 @@
-"""The memory and its audit at size: `why` on 100,000 events, a stage scored beside 10,000 candidates, hybrid retrieval
-over 100,000 experiences with 384-dimensional vectors, and the whole re-derivation."""
+"""The memory and its audit at size.
+
+`why` on 100,000 events, a stage scored beside 10,000 candidates, hybrid retrieval over 100,000 experiences with
+384-dimensional vectors, and the whole re-derivation.
+"""
 
 from __future__ import annotations
 

@@ -179,7 +179,8 @@ def answer(
 ) -> list[Array]:
     """Compute the outputs: the reference in float64 when `wide`, else the baseline in the inputs' dtype; row-major.
 
-    With `nudge`, each real input element is first moved by up to `NUDGE` of itself. Raises InvalidOperator when count or shape is not what the operator declares.
+    With `nudge`, each real input element is first moved by up to `NUDGE` of itself. Raises InvalidOperator when count or
+    shape is not what the operator declares.
     """
     torch = torch_module()
     tensors = [tensor(flat, spec) for flat, spec in zip(inputs, case.inputs, strict=True)]
@@ -284,9 +285,8 @@ def _expected(
         return max((e.worst(o) for e, o, s in told if not s.rounded), default=0.0)
 
     moved = answer(operator, case, inputs, outputs, wide=True, nudge=seeded(length, operator.name, case.name))
-    real = [
-        e.worst(m) for e, m, s in zip(expected, moved, outputs, strict=True) if e.tolerance is not None and not s.rounded
-    ]
+    told = zip(expected, moved, outputs, strict=True)
+    real = [e.worst(m) for e, m, s in told if e.tolerance is not None and not s.rounded]
     share = worst(expected)
     sway = max(real, default=0.0)
     slack = share / HONEST_SHARE

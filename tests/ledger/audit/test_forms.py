@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -163,7 +163,7 @@ def test_the_page_shows_the_answer_and_its_links_lead_somewhere(ledger):
     assert "Use &lt;b&gt;tails&lt;/b&gt; | masks" in page.text
     assert "<b>tails" not in page.text
     assert page.headers["content-security-policy"].startswith("default-src 'none'")
-    svg = ElementTree.fromstring(page.text[page.text.index("<svg") : page.text.index("</svg>") + 6])
+    svg = ET.fromstring(page.text[page.text.index("<svg") : page.text.index("</svg>") + 6])  # noqa: S314 - our own page
     links = [a.get("href") for a in svg.iter("a")]
     assert links == [f"/libraries/lib/stages/s{n}" for n in (1, 2, 3)]
     hrefs = set(re.findall(r'href="([^"]+)"', page.text))

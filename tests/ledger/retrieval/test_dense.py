@@ -6,6 +6,7 @@ import importlib.util
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -91,7 +92,7 @@ def test_a_vector_reads_back_bit_by_bit():
 
 
 def test_fusion_is_the_sum_of_reciprocal_ranks():
-    """k 60: b is second and first, 1/62 + 1/61; a first alone 1/61; c second alone 1/62."""
+    """With k 60 b is second and first, 1/62 + 1/61; a first alone 1/61; c second alone 1/62."""
     fused = fuse.reciprocal_rank(([("a", 9.0), ("b", 1.0)], [("b", 0.9), ("c", 0.1)]), 60)
     assert fused == [("b", pytest.approx(1 / 62 + 1 / 61)), ("a", pytest.approx(1 / 61)), ("c", pytest.approx(1 / 62))]
 
@@ -184,7 +185,7 @@ class Answers(BaseHTTPRequestHandler):
 
     body = b""
     status = 200
-    seen: list[dict[str, object]] = []
+    seen: ClassVar[list[dict[str, object]]] = []
 
     def do_POST(self):
         type(self).seen.append(
@@ -242,7 +243,7 @@ def test_an_endpoint_that_misbehaves_is_named(endpoint, status, body, said):
 
 def test_an_endpoint_that_is_not_there_is_named():
     """A closed port."""
-    with pytest.raises(errors.EmbeddingError, match="127.0.0.1:9"):
+    with pytest.raises(errors.EmbeddingError, match=r"127\.0\.0\.1:9"):
         EndpointEmbedder("http://127.0.0.1:9/v1", "small", timeout=2).embed(["a"])
 
 

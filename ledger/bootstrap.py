@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from ledger.retrieval.embed import Embedder
+    from ledger.store.checkpoint import LogKey
 
 
 def configure_logging(settings: Settings) -> None:
@@ -66,6 +67,13 @@ def _new_id() -> str:
     return uuid.uuid4().hex
 
 
+def _log_key() -> LogKey:
+    from ledger.store.checkpoint import LogKey  # noqa: PLC0415 - only a signature needs it
+
+    settings = Settings()
+    return LogKey.load(settings.log_key.expanduser(), settings.log_name)
+
+
 def open_ledger(database_url: str | None = None, *, embedder: Embedder | None = None) -> Ledger:
     """A ledger on a database; an empty SQLite file is migrated, a PostgreSQL database must have been upgraded.
 
@@ -75,13 +83,13 @@ def open_ledger(database_url: str | None = None, *, embedder: Embedder | None = 
 
     _quiet_unless_configured()
     log: Log = open_log(database_url or default_database_url())
-    return Ledger(log, now=_now, new_id=_new_id, embedder=embedder)
+    return Ledger(log, now=_now, new_id=_new_id, embedder=embedder, key=_log_key)
 
 
 def memory_ledger(embedder: Embedder | None = None) -> Ledger:
     """A ledger that ends with the process."""
     _quiet_unless_configured()
-    return Ledger(MemoryLog(), now=_now, new_id=_new_id, embedder=embedder)
+    return Ledger(MemoryLog(), now=_now, new_id=_new_id, embedder=embedder, key=_log_key)
 
 
 def upgrade_database(database_url: str) -> str:

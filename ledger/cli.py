@@ -126,10 +126,12 @@ def register(app: typer.Typer) -> None:
     from ledger.cli_audit import register_audit  # noqa: PLC0415 - one file a subject
     from ledger.cli_govern import register_govern  # noqa: PLC0415
     from ledger.cli_library import register_library  # noqa: PLC0415
+    from ledger.cli_store import register_store  # noqa: PLC0415
 
     register_library(app)
     register_audit(app)
     register_govern(app)
+    register_store(app)
     for command in (serve, db_upgrade):
         command(app)
 
@@ -237,3 +239,12 @@ def lines_of(path: Path) -> Iterator[bytes]:
             yield from file
     except OSError as error:
         raise errors.InvalidInputError(f"the trace {str(path)!r} can not be read: {error}") from None
+
+
+def text_of(path: Path) -> str:
+    """The text in a file; ends the command where there is none."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        typer.echo(f"sagebook: {path} can not be read: {error}", err=True)
+        raise typer.Exit(2) from None

@@ -132,17 +132,3 @@ def register_audit(app: typer.Typer) -> None:  # noqa: C901, PLR0915 - it holds 
                 )
             if answer.first_difference is not None:
                 raise typer.Exit(7)
-
-    @app.command("verify", epilog="Example: sagebook verify team")
-    def verify(library: cli.Library, db: cli.Db = None, server: cli.Server = None, as_json: cli.AsJson = False) -> None:
-        """Check every stored record against the hash chain; exit code 7 where one does not hold."""
-        with cli.client(db, server) as ledger:
-            verdict = ledger.verify(library)
-            if as_json:
-                cli.show(verdict)
-            elif verdict.ok:
-                typer.echo(f"clean: {verdict.events} events, head {verdict.head}")
-            else:
-                typer.echo(f"not clean at sequence {verdict.bad_sequence}: {verdict.reason}")
-            if not verdict.ok:
-                raise typer.Exit(7)

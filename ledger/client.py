@@ -365,10 +365,6 @@ class LedgerClient(StoreCalls):
         given = policy if policy is None or isinstance(policy, str) else json.dumps(dict(policy))
         return self._get(wire.Rederivation, f"{self._lib(library)}/rederivation", policy=given)
 
-    def verify(self, library: str) -> wire.Verification:
-        """Check every stored record against the hash chain."""
-        return self._get(wire.Verification, f"{self._lib(library)}/verification")
-
     def import_trace(self, library: str, lines: Iterable[bytes], *, resume: bool = False) -> wire.ImportedTrace:
         """Import a trace (JSON lines). Raises TraceInvalidError with the line; the lines before it are stored.
 

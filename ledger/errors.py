@@ -514,3 +514,15 @@ class AnswerErasedError(RefusedError):
             first=first,
             last=last,
         )
+
+
+class CheckpointInvalidError(InvalidInputError):
+    """A text that is no signed checkpoint, or is not signed by the key that it should be signed by."""
+
+    code = "checkpoint-invalid"
+
+
+class HistoryRewrittenError(LogCorruptError):
+    """The log does not begin with what a signed checkpoint stands for, so no other is signed."""
+
+    code = "history-rewritten"

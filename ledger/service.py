@@ -22,8 +22,10 @@ from ledger.batch import Batch, Call
 from ledger.domain import events as ev
 from ledger.domain.state import State, initial
 from ledger.opened import Opened, fold
+from ledger.proofs import Proofs
 from ledger.record import event_record
 from ledger.store import chain, codec
+from ledger.store.checkpoint import LogKey
 from ledger.store.log import Answer, AtSequence, Draft, Idempotency, Log, Pending, Stored
 
 if TYPE_CHECKING:
@@ -60,12 +62,20 @@ class Ledger:
     """All libraries of one database. Safe under threads."""
 
     def __init__(
-        self, log: Log, *, now: Callable[[], str], new_id: Callable[[], str], embedder: Embedder | None = None
+        self,
+        log: Log,
+        *,
+        now: Callable[[], str],
+        new_id: Callable[[], str],
+        embedder: Embedder | None = None,
+        key: Callable[[], LogKey] = LogKey.fresh,
     ) -> None:
+        """`key` gives the key that signs checkpoints, when the first is asked for; by default one for this process."""
         self._log = log
         self._now = now
         self._new_id = new_id
         self.embedder = embedder
+        self.proofs = Proofs(log, key)
         self._opened: dict[str, Opened] = {}
         self._guard = threading.Lock()
         self._flying: dict[str, bytes] = {}
@@ -170,14 +180,12 @@ class Ledger:
         return rows[:limit], previous, head.sequence
 
     def listen(self, library: str, call: Callable[[], None]) -> Callable[[], None]:
-        """Have `call` made, on any thread, after the library has grown; returns what ends that. A hint: also look."""
+        """Have `call` made, on any thread, after the library has grown, as a hint; returns what ends that."""
         return self._log.bell.listen(library, call)
 
     def verify(self, library: str) -> chain.Verdict:
-        """Check every stored record against the hash chain and the head."""
-        if self._log.head(library).sequence == 0 and not any(True for _ in self._log.read(library, limit=1)):
-            raise errors.UnknownLibraryError(library, self.libraries())
-        return chain.audit(self._log, library)
+        """Check every stored record against the chain, the head and the checkpoints that were signed."""
+        return self.proofs.verify(library)
 
     def put_blob(self, sha256: str, data: bytes) -> None:
         """Store content under its hash."""
@@ -232,6 +240,7 @@ class Ledger:
         """Live experiences that have no vector of this model yet."""
         opened = self._open(library)
         with opened.lock:
+            opened.settle()
             self._catch_up(opened)
             if opened.bare is None:
                 opened.bare = {
@@ -290,7 +299,10 @@ class Ledger:
             kept = self._kept(opened, call)
             if kept is not None:
                 return kept
-            self._catch_up(opened)
+            if opened.pending is None or opened.pending.done:
+                opened.settle()
+                self._catch_up(opened)
+            # Else the state is ahead of the log, and the batch stands or falls with the one that it is decided on.
             batch = Batch(opened.state)
             opened.deciding = True
             try:
@@ -332,6 +344,9 @@ class Ledger:
         """Put the batch in line behind the one that it was decided on. None: there is nothing to store."""
         if not batch.events:
             return None
+        if opened.state is not batch.state:
+            # Dropped while the command looked at it.
+            raise errors.SequenceConflictError(opened.name, batch.first - 1, self._log.head(opened.name).sequence)
         idempotency = None
         if call.key is not None:
             content = b"" if result is None else result.model_dump_json(by_alias=True).encode()

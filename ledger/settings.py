@@ -34,6 +34,10 @@ class Settings(BaseSettings):
     """The model to ask the endpoint for."""
     embeddings_key: str | None = None
     """Its key, from the environment alone."""
+    log_key: Path = Field(default_factory=lambda: platformdirs.user_data_path("sagebook") / "log.key")
+    """File of the key that signs checkpoints; made at first use."""
+    log_name: str = ""
+    """What checkpoints call this ledger, such as `ledger.example.org`; default: a name made of the key."""
     log_format: str = "console"
     """`console` or `json`, one event a line on standard error."""
     log_level: str = "warning"

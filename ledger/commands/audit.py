@@ -129,19 +129,6 @@ def evidence(ledger: Ledger, library: str) -> wire.HoldoutEvidence:
         )
 
 
-def verify(ledger: Ledger, library: str) -> wire.Verification:
-    """Check the whole log of a library."""
-    verdict = ledger.verify(library)
-    return wire.Verification(
-        library=library,
-        ok=verdict.ok,
-        events=verdict.events,
-        head=verdict.head.hex(),
-        bad_sequence=verdict.bad_sequence,
-        reason=verdict.reason,
-    )
-
-
 def _shown(event: ev.Event | None) -> dict[str, Any] | None:
     return None if event is None else {"type": ev.NAME_OF.get(type(event), "?"), **msgspec.to_builtins(event)}
 

@@ -16,7 +16,8 @@ from ledger.errors import LogCorruptError
 from ledger.store import codec
 from ledger.store.log import GENESIS, Draft, Head, Log, Stored
 
-_BEFORE_ALL = -(2**63)
+BEFORE_ALL = -(2**63)
+"""Where a walk begins, so that a record in front of the first is seen."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +74,16 @@ class Verifier:
             self._bad = (self.events + 1, error.message)
         return self._bad is None
 
+    @property
+    def bad(self) -> bool:
+        """Whether a record was found that does not hold."""
+        return self._bad is not None
+
+    def condemn(self, sequence: int, reason: str) -> None:
+        """Take the records from `sequence` on for bad, unless an earlier one is."""
+        if self._bad is None or sequence < self._bad[0]:
+            self._bad = (sequence, reason)
+
     def finish(self, head: Head) -> Verdict:
         """Compare where the walk ended with the head that the store keeps beside the records."""
         if self._bad is None:
@@ -128,7 +139,7 @@ def audit(log: Log, library: str) -> Verdict:
     The head is read after the records: it then lies at or behind their end, unless rows were added outside the log.
     """
     verifier = Verifier(library)
-    sound = verifier.walk(log.read(library, after=_BEFORE_ALL))
+    sound = verifier.walk(log.read(library, after=BEFORE_ALL))
     head = log.head(library)
     if sound and head.sequence > verifier.events:
         verifier.walk(log.read(library, after=verifier.events, until=head.sequence))

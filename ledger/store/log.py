@@ -21,6 +21,7 @@ from ledger.errors import (
     UnknownLibraryError,
 )
 from ledger.store.bell import Bell
+from ledger.store.shelf import Shelf
 
 GENESIS: Final = bytes(32)
 """The hash before the first record."""
@@ -104,6 +105,11 @@ class Answer(msgspec.Struct, frozen=True):
 class Pending(Protocol):
     """A batch on its way into the log."""
 
+    @property
+    def done(self) -> bool:
+        """Whether `wait` returns at once."""
+        ...
+
     def wait(self) -> Head | Answer:
         """Return once it is durable: the new head or, for a key used before, the kept answer. Raises as `append`.
 
@@ -117,6 +123,11 @@ class Settled(msgspec.Struct, frozen=True):
 
     outcome: Head | Answer | Exception
 
+    @property
+    def done(self) -> bool:
+        """Always."""
+        return True
+
     def wait(self) -> Head | Answer:
         """Return the outcome, or raise it."""
         if isinstance(self.outcome, Exception):
@@ -127,8 +138,15 @@ class Settled(msgspec.Struct, frozen=True):
 class Log(Protocol):
     """An append-only log of many libraries, with the content-addressed blobs that its events name."""
 
-    bell: Bell
-    """Rings after a library has grown, by this log or, on PostgreSQL, by another process."""
+    @property
+    def shelf(self) -> Shelf:
+        """What is kept beside the records."""
+        ...
+
+    @property
+    def bell(self) -> Bell:
+        """Rings after a library has grown, by this log or, on PostgreSQL, by another process."""
+        ...
 
     def hold(self, where: str) -> None:
         """Be the service, reached at `where`, that writes here until `close`.

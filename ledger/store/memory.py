@@ -23,6 +23,7 @@ from ledger.store.log import (
     check_blob,
     check_expected,
 )
+from ledger.store.shelf import MemoryShelf
 
 
 class MemoryLog:
@@ -30,6 +31,7 @@ class MemoryLog:
 
     def __init__(self) -> None:
         self.bell = Bell()
+        self.shelf = MemoryShelf()
         self._lock = threading.Lock()
         self._rows: dict[str, list[Stored]] = {}
         self._answers: dict[tuple[str, str], Answer] = {}

@@ -6,7 +6,7 @@ from typing import Final
 
 from sqlalchemy import BigInteger, Column, LargeBinary, MetaData, PrimaryKeyConstraint, Table, Text
 
-REVISIONS: Final = ("0001",)
+REVISIONS: Final = ("0001", "0002")
 """All schema revisions, oldest first. Named here too, so that a start on a current schema loads no migrations."""
 
 # No foreign keys: head and records are written in one transaction, and the chain finds strays.
@@ -55,3 +55,27 @@ blobs: Final = Table(
     Column("size", BigInteger, nullable=False),
     Column("data", LargeBinary, nullable=False),
 )
+
+snapshots: Final = Table(
+    "snapshots",
+    metadata,
+    Column("library", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("sequence", BigInteger, nullable=False),
+    Column("hash", LargeBinary, nullable=False),
+    Column("digest", LargeBinary, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("library", "kind", "sequence"),
+)
+"""A cache of what a library folds to; `hash` is that of its record `sequence`, `digest` the SHA-256 of `data`."""
+
+checkpoints: Final = Table(
+    "checkpoints",
+    metadata,
+    Column("library", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("note", Text, nullable=False),
+    PrimaryKeyConstraint("library", "size"),
+    sqlite_with_rowid=False,
+)
+"""Every checkpoint that was signed."""

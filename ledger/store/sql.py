@@ -36,6 +36,7 @@ from ledger.store.log import (
     check_blob,
 )
 from ledger.store.memory import MemoryLog
+from ledger.store.sql_shelf import SqlShelf
 from ledger.store.statements import Statements
 from ledger.store.writer import Writer
 
@@ -76,6 +77,7 @@ class SqlLog:
         if not self._is_sqlite:
             self._connect_signals()
         self.writer = Writer(engine, self._sql, self._grown)
+        self.shelf = SqlShelf(engine, self.writer.locked)
 
     def hold(self, where: str) -> None:
         """Become the service that writes here; see `Log.hold`."""

@@ -46,3 +46,8 @@ def upgrade() -> None:
         sa.Column("size", sa.BigInteger, nullable=False),
         sa.Column("data", sa.LargeBinary, nullable=False),
     )
+
+
+def downgrade() -> None:
+    for table in ("blobs", "idempotency", "events", "libraries"):
+        op.drop_table(table)

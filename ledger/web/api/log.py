@@ -11,7 +11,7 @@ from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
 from ledger import wire
-from ledger.commands import audit
+from ledger.commands import proofs
 from ledger.service import Call, event_record
 from ledger.trace import import_trace
 from ledger.transfer import export_trace
@@ -109,4 +109,4 @@ def export(library: str, ledger: TheLedger) -> StreamingResponse:
 @router.get("/verification")
 def verify(library: str, ledger: TheLedger) -> wire.Verification:
     """Check every stored record against the hash chain and the head."""
-    return audit.verify(ledger, library)
+    return proofs.shown(library, ledger.verify(library))

@@ -70,7 +70,9 @@ def parse(name: str, text: str) -> Document:
     seen: set[str] = set()
     for section in sections:
         if section.id in seen:
-            raise ConfigurationError(f"{name}.md: two sections get the id {section.id!r}; begin their titles with other words")
+            raise ConfigurationError(
+                f"{name}.md: two sections get the id {section.id!r}; begin their titles with other words"
+            )
         seen.add(section.id)
     return Document(name, text, tuple(sections))
 

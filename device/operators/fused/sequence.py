@@ -209,7 +209,7 @@ OPERATORS = (
         baseline=feed_forward_of_torch,
         make=feed_forward_inputs,
         outputs=lambda x, *rest: (TensorSpec((x.shape[0], rest[2].shape[1]), x.dtype),),
-        accumulation=lambda _, w1, *rest: sum(w1.shape),
+        accumulation=lambda _x, w1, *_: sum(w1.shape),
         visible={
             "wide": (64, 128, 512, 128),
             "few-rows": (8, 256, 1024, 256),

@@ -42,7 +42,7 @@ def agree(name: str, by_hand: Callable[..., Any], *, largest: int = LARGEST, rto
     operator = get(name)
     rng = np.random.default_rng(5)
     cases = small_cases(name, largest)
-    assert len(cases) >= 7, [case.name for case in cases]
+    assert len(cases) >= 6, [case.name for case in cases]
     for case in cases:
         arrays = [wide(draw(spec, rng)) for spec in case.inputs]
         expected = by_hand(*arrays, **case.attributes)

@@ -70,12 +70,24 @@ def settings_with(**given: str | int | None) -> Settings:
         fail(errors.InvalidInputError(f"the settings file {config_file()} can not be read: {error}"))
 
 
+def _typed_alone(option: str, other: str) -> bool:
+    """Whether an option was typed and the other one only stands in the environment."""
+    from click import get_current_context  # noqa: PLC0415
+    from click.core import ParameterSource  # noqa: PLC0415
+
+    context = get_current_context(silent=True)
+    if context is None:
+        return False
+    typed = ParameterSource.COMMANDLINE
+    return context.get_parameter_source(option) is typed and context.get_parameter_source(other) is not typed
+
+
 @contextmanager
 def client(db: str | None, server: str | None) -> Iterator[LedgerClient]:
     """A client of the chosen ledger; refusals end the command with their own exit code."""
     actor = os.environ.get("SAGEBOOK_ACTOR") or os.environ.get("USER") or "cli"
     try:
-        if server:
+        if server and not _typed_alone("db", "server"):
             from ledger.client import LedgerClient  # noqa: PLC0415 - `--help` needs no HTTP
 
             opened = LedgerClient.connect(server, actor=actor)
@@ -83,6 +95,9 @@ def client(db: str | None, server: str | None) -> Iterator[LedgerClient]:
             from ledger.bootstrap import configure_logging, embedded_client  # noqa: PLC0415
 
             settings = settings_with(database_url=db)
+            if "log_level" not in settings.model_fields_set:
+                # A command that ends at once has its answer to show; a service says what should be looked into.
+                settings = settings.model_copy(update={"log_level": "error"})
             configure_logging(settings)
             opened = embedded_client(settings.database_url, actor=actor)
         with opened:

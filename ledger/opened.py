@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from ledger import errors
 from ledger.domain import events as ev
-from ledger.domain.state import State, evolve, initial
-from ledger.store import codec
+from ledger.domain.state import State, initial
 from ledger.store.log import Answer, Pending
 
 if TYPE_CHECKING:
@@ -35,6 +34,9 @@ class Opened:
     """Idempotency keys of batches in line."""
     deciding: bool = False
     """A command is under way on `state`."""
+
+    kept: int = 0
+    """Sequence of the last snapshot."""
 
     def forget(self) -> None:
         """Drop everything that can be read again from the log."""
@@ -105,16 +107,3 @@ class Opened:
                         bare.discard(event.experience)
                 case _:
                     pass
-
-
-def fold(state: State, recorded: codec.Recorded[ev.Event]) -> None:
-    """Move the state on. Raises LogCorruptError where the event names what no event before it brought."""
-    try:
-        evolve(state, recorded.event)
-    except KeyError as error:
-        raise errors.LogCorruptError(
-            recorded.library,
-            recorded.sequence,
-            f"the event names {error}, which no record before it brought; "
-            "`sagebook verify` finds where the log was changed",
-        ) from error

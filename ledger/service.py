@@ -20,8 +20,9 @@ from pydantic import BaseModel
 from ledger import errors
 from ledger.batch import Batch, Call
 from ledger.domain import events as ev
-from ledger.domain.state import State, initial
-from ledger.opened import Opened, fold
+from ledger.domain.state import State
+from ledger.folding import Folds
+from ledger.opened import Opened
 from ledger.proofs import Proofs
 from ledger.record import event_record
 from ledger.store import chain, codec
@@ -36,14 +37,6 @@ if TYPE_CHECKING:
 _RACES = 20
 _NEAR = 32
 """Sequences that lie this close are cheaper to read together than apart."""
-_TEXTS = (
-    ev.ExperienceRecorded,
-    ev.ExperienceAmended,
-    ev.ExperienceRetired,
-    ev.ExperienceSuperseded,
-    ev.ExperienceEmbedded,
-)
-"""Events that change what can be found."""
 __all__ = ["Batch", "Call", "Ledger", "event_record"]
 _Answer = TypeVar("_Answer", bound=BaseModel | None)
 
@@ -76,6 +69,7 @@ class Ledger:
         self._new_id = new_id
         self.embedder = embedder
         self.proofs = Proofs(log, key)
+        self._folds = Folds(log)
         self._opened: dict[str, Opened] = {}
         self._guard = threading.Lock()
         self._flying: dict[str, bytes] = {}
@@ -109,7 +103,7 @@ class Ledger:
         opened = self._open(library)
         with opened.lock:
             opened.settle()
-            self._catch_up(opened)
+            self._folds.catch_up(opened)
             if opened.state.sequence == 0:
                 raise errors.UnknownLibraryError(library, self.libraries())
             yield opened.state
@@ -123,26 +117,12 @@ class Ledger:
             raise errors.InvalidInputError(
                 f"library {library!r} has no sequence {sequence}; it ends at {head}", library=library, head=head
             )
-        state = initial()
-        for recorded in self.recorded(library, until=sequence):
-            fold(state, recorded)
-        return state
+        return self._folds.as_of(library, sequence)
 
     def sequence_at(self, library: str, moment: datetime) -> int:
-        """The last sequence recorded at or before a moment, by bisection; 0 where there is none.
-
-        Times rise with the sequence as long as one clock writes them; where clocks differ, this is one of the places
-        at which the time passes the moment.
-        """
-        low, high = 0, self.head(library)
-        while low < high:
-            middle = (low + high + 1) // 2
-            found = next(iter(self._log.read(library, after=middle - 1, limit=1)))
-            if datetime.fromisoformat(codec.decode(found.record).time) <= moment:
-                low = middle
-            else:
-                high = middle - 1
-        return low
+        """The last sequence recorded at or before a moment; 0 where there is none. Raises UnknownLibraryError."""
+        self.head(library)
+        return self._folds.sequence_at(library, moment)
 
     def recorded(self, library: str, *, after: int = 0, until: int | None = None) -> Iterator[codec.Recorded[ev.Event]]:
         """Typed events in order. Inside a command it waits until what the command decides on is stored."""
@@ -241,7 +221,7 @@ class Ledger:
         opened = self._open(library)
         with opened.lock:
             opened.settle()
-            self._catch_up(opened)
+            self._folds.catch_up(opened)
             if opened.bare is None:
                 opened.bare = {
                     e.id for e in opened.state.experiences.values() if not e.retired and key not in e.vectors
@@ -301,7 +281,7 @@ class Ledger:
                 return kept
             if opened.pending is None or opened.pending.done:
                 opened.settle()
-                self._catch_up(opened)
+                self._folds.catch_up(opened)
             # Else the state is ahead of the log, and the batch stands or falls with the one that it is decided on.
             batch = Batch(opened.state)
             opened.deciding = True
@@ -392,17 +372,3 @@ class Ledger:
             if not create and self._log.head(library).sequence == 0:
                 raise errors.UnknownLibraryError(library, self._log.libraries())
             return self._opened.setdefault(library, Opened(library))
-
-    def _catch_up(self, opened: Opened) -> None:
-        """Fold what was appended since, by this or by another service."""
-        texts_changed = False
-        try:
-            for stored in self._log.read(opened.name, after=opened.state.sequence):
-                recorded = codec.decode(stored.record)
-                texts_changed = texts_changed or isinstance(recorded.event, _TEXTS)
-                fold(opened.state, recorded)
-        except BaseException:
-            opened.forget()
-            raise
-        if texts_changed:
-            opened.forget_texts()

@@ -241,6 +241,10 @@ class Log(Protocol):
         """Hashes of the records with `after` < sequence <= `until`, in order."""
         ...
 
+    def pages(self, library: str, *, after: int, until: int) -> Iterator[list[tuple[bytes, bytes]]]:
+        """As `read`, as lists of (record, hash): for folds over a whole log, where a `Stored` each would cost."""
+        ...
+
     def put_blob(self, sha256: str, data: bytes) -> None:
         """Store content under its SHA-256 (hex), once. Raises BlobMismatchError."""
         ...

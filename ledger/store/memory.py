@@ -120,6 +120,10 @@ class MemoryLog:
         """Hashes of the records in order; see `Log.hashes`."""
         return [row.hash for row in self._rows.get(library, [])[max(after, 0) : until]]
 
+    def pages(self, library: str, *, after: int, until: int) -> Iterator[list[tuple[bytes, bytes]]]:
+        """Give the records as (record, hash); see `Log.pages`."""
+        yield [(row.record, row.hash) for row in self._rows.get(library, [])[max(after, 0) : until]]
+
     def answer(self, library: str, key: str) -> Answer | None:
         """Find what was kept under an idempotency key."""
         return self._answers.get((library, key))

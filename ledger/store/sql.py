@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from ledger.store.signals import Listener, Teller
 
 _PAGE = 1000
+_LONG_PAGE = 5000
 
 
 def open_log(url: str) -> Log:
@@ -205,6 +206,16 @@ class SqlLog:
     def hashes(self, library: str, *, after: int, until: int) -> list[bytes]:
         """Hashes of the records in order; see `Log.hashes`."""
         return [hash_ for (hash_,) in self._all(self._sql.hashes, (library, after, until))]
+
+    def pages(self, library: str, *, after: int, until: int) -> Iterator[list[tuple[bytes, bytes]]]:
+        """Give the records as (record, hash); see `Log.pages`."""
+        while after < until:
+            end = min(after + _LONG_PAGE, until)
+            page = self._all(self._sql.pairs, (library, after, end))
+            if not page:
+                return
+            yield page
+            after = end
 
     def close(self) -> None:
         """Let go of files and connections."""

@@ -76,8 +76,14 @@ class Statements:
         self.has_blob = self._text(
             select(literal_column("1")).select_from(blobs).where(blobs.c.sha256 == bindparam("sha256")), "sha256"
         )
-        self.hashes = self._text(
-            select(events.c.hash)
+        self.hashes = self._range(events.c.hash)
+        self.pairs = self._range(events.c.record, events.c.hash)
+        self.page = self._page(events.c.type)
+        self.page_of_bytes = self._page(cast(events.c.type, LargeBinary))
+
+    def _range(self, *columns: Any) -> str:
+        return self._text(
+            select(*columns)
             .where(
                 events.c.library == bindparam("library"),
                 events.c.sequence > bindparam("after"),
@@ -88,8 +94,6 @@ class Statements:
             "after",
             "until",
         )
-        self.page = self._page(events.c.type)
-        self.page_of_bytes = self._page(cast(events.c.type, LargeBinary))
 
     def _page(self, kind: Any) -> str:
         return self._text(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 from pathlib import Path
@@ -12,6 +13,17 @@ from tests.ledger.cli.conftest import Run
 def _spoil(tmp_path: Path, statement: str, *values: object) -> None:
     with sqlite3.connect(tmp_path / "cli.db") as connection:
         assert connection.execute(statement, values).rowcount > 0
+    connection.close()
+
+
+def _chain_anew(tmp_path: Path) -> None:
+    """Make the hashes follow from the records again, as who changed them could."""
+    with sqlite3.connect(tmp_path / "cli.db") as connection:
+        last = bytes(32)
+        for sequence, record in connection.execute("SELECT sequence, record FROM events ORDER BY sequence").fetchall():
+            last = hashlib.sha256(last + record).digest()
+            connection.execute("UPDATE events SET hash = ? WHERE sequence = ?", (last, sequence))
+        connection.execute("UPDATE libraries SET hash = ?", (last,))
     connection.close()
 
 
@@ -32,6 +44,7 @@ def test_a_changed_value_fails_the_re_derivation(lib: Run, tmp_path: Path) -> No
         "UPDATE events SET record = CAST(replace(CAST(record AS TEXT), '\"n\":3', '\"n\":9') AS BLOB) WHERE sequence = ?",
         at,
     )
+    _chain_anew(tmp_path)
     found = lib("rederive", "lib", "--json", code=7).json["first_difference"]
     assert (found["sequence"], found["recorded"]["n"], found["derived"]["n"]) == (at, 9, 3)
     assert lib("rederive", "lib", code=7).out.startswith(f"different from sequence {at} on")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NoReturn
 
 import typer
@@ -53,15 +56,25 @@ def print_audit(summary: Summary) -> None:
         typer.echo(f"rederive: NOT clean from sequence {rederived.first_difference.sequence} on")
 
 
+def command_name() -> str:
+    """How this reader can type `sagebook`: the name where it is on the path, else the path of the script."""
+    script = Path(sys.argv[0])
+    if shutil.which("sagebook") is not None or script.name != "sagebook":
+        return "sagebook"
+    near = os.path.relpath(script)
+    return str(script) if near.startswith("..") else near
+
+
 def print_further(library: str, experience: str | None, where: str, seed: int) -> None:
     """Print the commands to look further with."""
+    command = command_name()
     typer.echo("\nto look further:")
-    typer.echo(f"  sagebook state {library}{where}")
+    typer.echo(f"  {command} state {library}{where}")
     if experience is not None:
-        typer.echo(f"  sagebook why {library} {experience}{where}")
-    typer.echo(f"  sagebook events {library}{where}")
-    typer.echo(f"  sagebook rederive {library} --policy value-memory{where}")
-    typer.echo(f"  sagebook run --library {library} --seed {seed + 1}{where}    # again, with what was learnt")
+        typer.echo(f"  {command} why {library} {experience}{where}")
+    typer.echo(f"  {command} events {library}{where}")
+    typer.echo(f"  {command} rederive {library} --policy value-memory{where}")
+    typer.echo(f"  {command} run --library {library} --seed {seed + 1}{where}    # again, with what was learnt")
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from device.operators.base import TensorSpec
+from device.operators.base import TensorSpec, beside
 from device.operators.formats import wide
 from device.operators.forms import odd, prime
 from device.operators.fused.forms import Sizes, Table, fused
@@ -181,6 +181,7 @@ OPERATORS = (
             "q [s, h, d], k and v [t, d], picked int32 [s, p], counts int32 [s]: query i attends with all heads to "
             "the keys picked[i, :counts[i]] only; out = softmax(q k^T / sqrt(d)) v, float16."
         ),
+        expert=beside(__file__, "sparse_flash_attention.cpp"),
         reference=sparse,
         baseline=sparse_of_torch,
         make=sparse_inputs,
@@ -211,6 +212,7 @@ OPERATORS = (
             "sequence i is place j % size of block table[i, j // size]; head n uses key head n // (h / groups); "
             "out = softmax(q k^T / sqrt(d)) v over lengths[i] rows, float16."
         ),
+        expert=beside(__file__, "paged_flash_attention.cpp"),
         reference=paged,
         baseline=paged_of_torch,
         make=paged_inputs,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from device.operators.base import TensorSpec
+from device.operators.base import TensorSpec, beside
 from device.operators.forms import odd, prime
 from device.operators.fused.attention import SHIFT
 from device.operators.fused.forms import Table, fused
@@ -114,6 +114,7 @@ OPERATORS = (
             "q and d_out [n, s, d], k and v [n, t, d]: the gradients of sum(out * d_out) for q, k and v, where "
             "out = softmax(q k^T / sqrt(d)) v."
         ),
+        expert=beside(__file__, "flash_attention_grad.cpp"),
         reference=attention_gradient,
         baseline=attention_gradient_of_torch,
         make=attention_inputs,
@@ -142,6 +143,7 @@ OPERATORS = (
             "x [n, classes], target int64 [n]: loss[i] = -sum_j w_ij log softmax(x_i)_j with w = (1 - smoothing) at "
             "the target plus smoothing / classes at every class, and grad = factor (softmax(x) - w)."
         ),
+        expert=beside(__file__, "cross_entropy_loss_with_grad.cpp"),
         reference=cross_entropy,
         baseline=cross_entropy_of_torch,
         make=loss_inputs,

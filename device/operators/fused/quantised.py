@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from device.operators.base import TensorSpec
+from device.operators.base import TensorSpec, beside
 from device.operators.formats import wide, wide_as
 from device.operators.forms import odd, prime
 from device.operators.fused.forms import Sizes, Table, fused
@@ -184,6 +184,7 @@ OPERATORS = (
             "y = (x w[g]) w_scale[g] x_scale for each row's group g; z = silu(y[:, :n]) y[:, n:]; out step[i] = "
             "max |z[i]| / 127 (float32) and round(z / step) (int8)."
         ),
+        expert=beside(__file__, "grouped_matmul_swiglu_quant.cpp"),
         reference=swiglu_quant,
         baseline=swiglu_quant_of_torch,
         make=swiglu_quant_inputs,
@@ -210,6 +211,7 @@ OPERATORS = (
         "WeightQuantBatchMatmul",
         family="matmul",
         summary="out = x ((w + offset) scale); x float16 [b, m, k], w int8 [k, n], scale and offset float16 [n].",
+        expert=beside(__file__, "weight_quant_batch_matmul.cpp"),
         reference=weight_quant,
         baseline=weight_quant_of_torch,
         make=weight_quant_inputs,
@@ -236,6 +238,7 @@ OPERATORS = (
             "out = sum over b of (a[b] b[b]) scale per_token[b]; a int8 [batch, m, k], b int8 [batch, k, n], "
             "scale bfloat16 [n], per_token float32 [batch, m], out bfloat16 [m, n]."
         ),
+        expert=beside(__file__, "quant_matmul_reduce_sum.cpp"),
         reference=reduce_sum,
         baseline=reduce_sum_of_torch,
         make=reduce_sum_inputs,
@@ -258,6 +261,7 @@ OPERATORS = (
             "t = x + residual (float16 [m, n]); z = t / sqrt(mean(t^2) + eps) gamma; out round(z / step) int8, step[i] "
             "= max |z[i]| / 127 float32, and t float16."
         ),
+        expert=beside(__file__, "add_rms_norm_dynamic_quant.cpp"),
         reference=norm_quant,
         baseline=norm_quant_of_torch,
         make=norm_inputs,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from device.operators.base import TensorSpec
+from device.operators.base import TensorSpec, beside
 from device.operators.formats import wide
 from device.operators.forms import odd, prime
 from device.operators.fused.attention import SHIFT
@@ -197,6 +197,7 @@ OPERATORS = (
             "y float16 [t k, d], places int32 [t k] (a permutation), weights float32 [t, k], shared float16 [t, d]: "
             "out[i] = shared[i] + sum_j weights[i, j] y[places[i k + j]]."
         ),
+        expert=beside(__file__, "moe_finalize_routing.cpp"),
         reference=combine,
         baseline=combine,
         make=combine_inputs,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from device.operators.base import TensorSpec
+from device.operators.base import TensorSpec, beside
 from device.operators.formats import wide
 from device.operators.forms import odd, prime
 from device.operators.fused.forms import Table, fused
@@ -157,6 +157,7 @@ OPERATORS = (
             "different), k_cache and v_cache [rows, groups, d]: out q turned, k_cache with turned k in the slots, "
             "v_cache with v in them; pair (x[j], x[j + d/2]) turns to (x[j] c - x[j + d/2] s, x[j + d/2] c + x[j] s)."
         ),
+        expert=beside(__file__, "rotary_cache_write.cpp"),
         reference=rotary,
         baseline=rotary_of_torch,
         make=rotary_inputs,
@@ -205,6 +206,7 @@ OPERATORS = (
         "Ffn",
         family="matmul",
         summary="out = gelu(x w1 + b1) w2 + b2, gelu in its exact form; x [m, k], w1 [k, f], w2 [f, n] float16.",
+        expert=beside(__file__, "ffn.cpp"),
         reference=feed_forward,
         baseline=feed_forward_of_torch,
         make=feed_forward_inputs,

@@ -242,6 +242,7 @@ OPERATORS = (
             "q [b, s, h, d], k and v [b, t, groups, d], lengths int64 [b]: query i of sequence b sees the keys "
             "0 .. lengths[b] - s + i; head n uses key head n // (h / groups); out = softmax(scale q k^T) v, bfloat16."
         ),
+        expert=beside(__file__, "fused_infer_attention_score.cpp"),
         reference=infer,
         baseline=infer_of_torch,
         make=infer_inputs,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from device.operators.base import TensorSpec
+from device.operators.base import TensorSpec, beside
 from device.operators.formats import wide
 from device.operators.forms import odd, prime
 from device.operators.fused.attention import BRAIN, SHIFT, SINGLE, softmax_average
@@ -115,6 +115,7 @@ OPERATORS = (
             "bfloat16. For each head: keys = c to_key, values = c to_value, scores = scale (q keys^T + q_rope "
             "k_rope^T), query i sees rows 0 .. t - s + i, out [s, h, dv] = softmax(scores) values."
         ),
+        expert=beside(__file__, "multi_head_latent_attention.cpp"),
         reference=latent,
         baseline=latent_of_torch,
         make=latent_inputs,
@@ -149,6 +150,7 @@ OPERATORS = (
             "int32 [s, k_best] the indices of the best keys, best first, the lower among equals, and float32 their "
             "scores."
         ),
+        expert=beside(__file__, "lightning_indexer.cpp"),
         reference=indexer,
         baseline=indexer,
         make=indexer_inputs,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from device.operators.base import TensorSpec
+from device.operators.base import TensorSpec, beside
 from device.operators.formats import wide
 from device.operators.forms import odd, prime
 from device.operators.fused.attention import HALF, SHIFT, SINGLE
@@ -59,6 +59,7 @@ OPERATORS = (
             "out = softmax(q k^T / sqrt(d)) v, and float32 [b, n, s] the largest score of each row and the sum of "
             "exp(score - largest)."
         ),
+        expert=beside(__file__, "fusion_attention.cpp"),
         reference=masked,
         baseline=masked,
         make=masked_inputs,

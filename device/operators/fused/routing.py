@@ -144,6 +144,7 @@ OPERATORS = (
             "x [tokens, experts]: the k largest logits of each token, best first: float32 weights = factor softmax(x) "
             "at them, divided by their sum, and int32 experts."
         ),
+        expert=beside(__file__, "moe_gating_top_k.cpp"),
         reference=gate,
         baseline=gate_of_torch,
         make=gate_inputs,
@@ -169,6 +170,7 @@ OPERATORS = (
             "rows [t k, d] = x of each pair's token, places int32 [t, k] = where each pair went, ends int64 [count] = "
             "where each expert's rows end."
         ),
+        expert=beside(__file__, "moe_init_routing.cpp"),
         reference=scatter_tokens,
         baseline=scatter_of_torch,
         make=scatter_inputs,

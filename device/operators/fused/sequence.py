@@ -187,6 +187,7 @@ OPERATORS = (
             "h w_h^T + bias in the order input, forget, cell, output; c = sigmoid(f) c + sigmoid(i) tanh(g), "
             "h = sigmoid(o) tanh(c); out h of every step and the last c."
         ),
+        expert=beside(__file__, "lstm.cpp"),
         reference=lstm,
         baseline=lstm_of_torch,
         make=lstm_inputs,

@@ -36,7 +36,9 @@ class Distiller:
                 self.progress.note(f"no rule for {waiting.experience} yet: {error}")
                 continue
             if stage is not None:
-                self.journal.model_cost(stage, draft.usage, f"distill.{waiting.experience}", upkeep=True)
+                self.journal.model_cost(
+                    stage, draft.usage, f"distill.{waiting.experience}", upkeep_of=waiting.experience
+                )
             rule = wire.NewRule(
                 text=draft.text,
                 tokens=self.tokens.count(draft.text),

@@ -220,11 +220,22 @@ class Journal(Shelf):
         )
         self._call(f"{stage.id}.r{round_}.diagnose", lambda: self.client.diagnose(self.library, stage.id, sent))
 
-    def model_cost(self, stage: str, usage: Usage, step: str, *, upkeep: bool = False) -> None:
-        """Record what a call to the model cost."""
+    def model_cost(
+        self,
+        stage: str,
+        usage: Usage,
+        step: str,
+        *,
+        round_: int | None = None,
+        upkeep: bool = False,
+        experience: str | None = None,
+    ) -> None:
+        """Record what a call to the model cost, in a round or for the upkeep of the memory (of one experience)."""
         cost = wire.Cost(
             kind="upkeep" if upkeep else "model",
             seconds=max(usage.seconds, 0.0),
+            round=round_,
+            experience=experience,
             model=usage.model,
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
@@ -232,12 +243,12 @@ class Journal(Shelf):
         )
         self._call(f"{stage}.{step}.model-cost", lambda: self.client.cost(self.library, stage, cost))
 
-    def judge_cost(self, stage: str, verdict: Verdict, step: str) -> None:
+    def judge_cost(self, stage: str, verdict: Verdict, step: str, round_: int | None = None) -> None:
         """Record what building and judging cost."""
-        spent = wire.Cost(kind="compile", seconds=verdict.compile_seconds)
+        spent = wire.Cost(kind="compile", seconds=verdict.compile_seconds, round=round_)
         self._call(f"{stage}.{step}.compile-cost", lambda: self.client.cost(self.library, stage, spent))
         if verdict.device_seconds > 0:
-            spent_too = wire.Cost(kind="device", seconds=verdict.device_seconds)
+            spent_too = wire.Cost(kind="device", seconds=verdict.device_seconds, round=round_)
             self._call(f"{stage}.{step}.device-cost", lambda: self.client.cost(self.library, stage, spent_too))
 
     def close(self, stage: OpenStage, reason: str) -> float | None:

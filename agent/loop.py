@@ -122,7 +122,7 @@ class Loop:
         seed = judge_seed(self.settings.seed, work.card.name, proposed.round)
         verdict = self.workbench.judge(proposed.source, work.card.name, seed=seed)
         self.journal.report(stage, proposed.candidate, verdict)
-        self.journal.judge_cost(stage.id, verdict, f"r{proposed.round}")
+        self.journal.judge_cost(stage.id, verdict, f"r{proposed.round}", proposed.round)
         attempt = proposed.with_verdict(stage.kind, verdict)
         work.history.append(attempt)
         self.progress.judged(attempt, work.budget.rounds)
@@ -173,7 +173,7 @@ class Loop:
     def _record_thinking(self, work: Work, stage: OpenStage, proposal: Proposal) -> None:
         """Record what the call cost and how the last result was read; the whole answer is a blob that this names."""
         number = work.budget.used + 1
-        self.journal.model_cost(stage.id, proposal.usage, f"r{number}")
+        self.journal.model_cost(stage.id, proposal.usage, f"r{number}", round_=number)
         last = work.history[-1] if work.history else None
         answer = self.journal.blob(memory.answer(proposal))
         diagnosis = memory.diagnosis(proposal, last, answer)
@@ -184,7 +184,8 @@ class Loop:
         """Record a call to the model that came to nothing, and what it cost all the same."""
         number = work.budget.used + 1
         used = work.calls.retries.used
-        self.journal.model_cost(stage.id, error.usage or Usage(model=self.model.name), f"r{number}.failed{used}")
+        usage = error.usage or Usage(model=self.model.name)
+        self.journal.model_cost(stage.id, usage, f"r{number}.failed{used}", round_=number)
         transcript = self.journal.blob(error.transcript) if error.transcript else None
         self.journal.diagnose(stage, memory.failed_call(error, transcript), None, number)
         self.progress.note(f"model: {error}")

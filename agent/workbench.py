@@ -62,8 +62,16 @@ class DeviceWorkbench:
         return self._operator(operator).expert
 
     def environment(self) -> Mapping[str, str]:
-        """Machine, Python and torch that the verdicts are made under; each report says it in full."""
+        """Chip, toolkit, machine, Python and torch that the verdicts are made under; each report says it in full."""
+        import device  # noqa: PLC0415
+        from device.errors import DeviceError  # noqa: PLC0415
+
+        try:
+            told = device.environment(self.device)
+        except DeviceError as error:
+            raise WorkbenchError(str(error)) from error
         return {
+            **told,
             "device": self.device,
             "machine": platform.machine(),
             "os": f"{platform.system()} {platform.release()}",

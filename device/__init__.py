@@ -9,17 +9,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from device.environment import environment
     from device.evaluate import evaluate
     from device.report import JudgeKey, SignedReport, load_judge_key, verify_report
     from device.types import Limits
 
 __version__ = "0.1.0"
-__all__ = ["JudgeKey", "Limits", "SignedReport", "__version__", "evaluate", "load_judge_key", "verify_report"]
+__all__ = [
+    "JudgeKey",
+    "Limits",
+    "SignedReport",
+    "__version__",
+    "environment",
+    "evaluate",
+    "load_judge_key",
+    "verify_report",
+]
 
 _WHERE = {
     "JudgeKey": "device.report",
     "Limits": "device.types",
     "SignedReport": "device.report",
+    "environment": "device.environment",
     "evaluate": "device.evaluate",
     "load_judge_key": "device.report",
     "verify_report": "device.report",

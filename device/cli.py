@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from device.operators.base import Operator
     from device.report import SignedReport
     from device.types import Mode, RuleName
 
@@ -53,22 +56,68 @@ def doctor(as_json: _JSON = False) -> None:
         raise typer.Exit(FAILED)
 
 
-@device.command(epilog="Example: sagebook device operators")
-def operators(as_json: _JSON = False) -> None:
-    """List the operators of the suite with their cases."""
-    from device import operators as suite  # noqa: PLC0415
+@device.command(epilog="Example: sagebook device operators --suite all")
+def operators(
+    name: Annotated[str | None, typer.Argument(help="Show this operator alone, in full.")] = None,
+    suite: Annotated[str, typer.Option(help="starter, npukernelbench, fused or all.")] = "starter",
+    check: Annotated[bool, typer.Option("--check", help="Hold each operator against itself; needs torch.")] = False,
+    as_json: _JSON = False,
+) -> None:
+    """List the operators of a suite with their cases, show one, or check them. Exit code 7: a check found something."""
+    from device import operators as suites  # noqa: PLC0415
+    from device.errors import DeviceError  # noqa: PLC0415
 
-    chosen = [suite.get(name) for name in suite.names()]
-    if as_json:
-        _print({"operators": [
-            {"name": op.name, "level": op.level, "family": op.family, "summary": op.summary, "dtypes": list(op.dtypes),
-             "attributes": list(op.attributes), "cases": [case.line for case in op.cases],
-             "expert": op.expert is not None, "deterministic": op.deterministic, "traps": list(op.traps)}
-            for op in chosen
-        ]})  # fmt: skip
-        return
-    for op in chosen:
-        _say(f"{op.name:<18} level {op.level}  {op.family:<12} {op.summary}")
+    try:
+        chosen = [suites.get(one) for one in ((name,) if name else suites.names(suite))]
+    except DeviceError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(FAILED) from error
+    if check:
+        _check(chosen)
+    elif as_json:
+        _print({"operators": [_record(operator) for operator in chosen]})
+    elif name:
+        _say("\n".join(_described(_record(chosen[0]))))
+    else:
+        width = max(18, *(len(operator.name) for operator in chosen))
+        for operator in chosen:
+            _say(f"{operator.name:<{width}} level {operator.level}  {operator.family:<12} {operator.summary}")
+
+
+def _check(chosen: list[Operator]) -> None:
+    """Say what is wrong with each operator."""
+    from device.operators.check import problems  # noqa: PLC0415
+
+    sound = True
+    for operator in chosen:
+        found = problems(operator)
+        sound &= not found
+        for problem in found or (f"{operator.name}: sound",):
+            _say(problem)
+    if not sound:
+        raise typer.Exit(WRONG)
+
+
+def _record(operator: Operator) -> dict[str, Any]:
+    """Put an operator into plain data."""
+    return {
+        "name": operator.name, "level": operator.level, "family": operator.family, "summary": operator.summary,
+        "dtypes": list(operator.dtypes), "attributes": list(operator.attributes),
+        "cases": [case.line for case in operator.cases], "full_cases": [case.line for case in operator.full_cases],
+        "expert": operator.expert is not None, "deterministic": operator.deterministic,
+        "conditions": list(operator.conditions), "traps": list(operator.traps),
+    }  # fmt: skip
+
+
+def _described(record: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines of one operator for a person."""
+    expert = "with an expert kernel" if record["expert"] else "without an expert kernel"
+    yield f"{record['name']}: level {record['level']}, {record['family']}, {', '.join(record['dtypes'])}, {expert}"
+    yield f"  {record['summary']}"
+    for title in ("conditions", "traps", "cases", "full_cases"):
+        if record[title]:
+            yield f"  {title.replace('_', '-')}:"
+            yield from (f"    {line}" for line in record[title])
 
 
 @device.command(epilog="Example: sagebook device evaluate kernel.cpp --operator softmax")

@@ -106,6 +106,21 @@ def client(db: str | None, server: str | None) -> Iterator[LedgerClient]:
         fail(error)
 
 
+@contextmanager
+def busy(what: str) -> Iterator[None]:
+    """Say on a terminal what takes long, with the seconds that it took so far. Standard output stays data."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        progress.add_task(what, total=None)
+        yield
+
+
 def show(value: Any) -> None:
     """Print JSON for a program to read."""
     if hasattr(value, "model_dump"):

@@ -28,7 +28,8 @@ def register_audit(app: typer.Typer) -> None:  # noqa: C901, PLR0915 - it holds 
     ) -> None:
         """Say why a rule is resident or not, back to measurements and code; [numbers] are sequences of the log."""
         with cli.client(db, server) as ledger:
-            answer = ledger.why(library, experience, at=at)
+            with cli.busy(f"reading what bears on {experience}"):
+                answer = ledger.why(library, experience, at=at)
             if as_json or form == "json":
                 cli.show(answer)
             elif form == "markdown":
@@ -58,7 +59,8 @@ def register_audit(app: typer.Typer) -> None:  # noqa: C901, PLR0915 - it holds 
     ) -> None:
         """Say what keeps a rule out of the resident set, by how much, and the least change that would let it in."""
         with cli.client(db, server) as ledger:
-            answer = ledger.why(library, experience, at=at)
+            with cli.busy(f"reading what bears on {experience}"):
+                answer = ledger.why(library, experience, at=at)
             lack = answer["what_would_it_take"]
             if as_json:
                 keys = (
@@ -96,7 +98,8 @@ def register_audit(app: typer.Typer) -> None:  # noqa: C901, PLR0915 - it holds 
     ) -> None:
         """Recompute all from the facts: under the recorded policy (exit code 7 on a difference), or another one."""
         with cli.client(db, server) as ledger:
-            answer = ledger.rederive(library, policy=cli.policy_argument(policy))
+            with cli.busy(f"re-deriving {library}"):
+                answer = ledger.rederive(library, policy=cli.policy_argument(policy))
             if as_json:
                 cli.show(answer)
             elif answer.same_policy:

@@ -113,7 +113,8 @@ def _register_import(app: typer.Typer) -> None:
         with cli.client(db, server) as ledger:
             wanted = cli.policy_argument(policy)
             _ensure(ledger, library, wanted)
-            done = ledger.import_trace(library, cli.lines_of(trace), resume=resume)
+            with cli.busy(f"importing into {library}"):
+                done = ledger.import_trace(library, cli.lines_of(trace), resume=resume)
             if as_json:
                 cli.show(done)
             else:

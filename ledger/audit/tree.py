@@ -21,7 +21,9 @@ def why_lines(answer: Json, *, diff: bool = True) -> Iterator[str]:
     yield f"{answer['experience']}: {answer['title']}"
     yield answer["answer"]
     yield from _gate(answer["gate"])
-    yield from _rank(answer["consolidation"])
+    if answer["admission"] is not None:
+        yield from _rank(answer["admission"], "admitted by consolidation")
+    yield from _rank(answer["consolidation"], "newest consolidation")
     if answer["what_would_it_take"] is not None:
         yield "what it would take"
         yield from (f"  {line}" for line in lacking_lines(answer["what_would_it_take"]))
@@ -93,11 +95,11 @@ def _gate(gate: Json) -> Iterator[str]:
     yield f"  on {len(gate['operators'])} operators (at least {gate['min_operators']}): {names}"
 
 
-def _rank(table: Json | None) -> Iterator[str]:
+def _rank(table: Json | None, what: str) -> Iterator[str]:
     if table is None:
-        yield "consolidation: it is not in the newest table of candidates"
+        yield f"{what}: it is not in the table of candidates"
         return
-    yield f"consolidation [{table['sequence']}] after {table['trigger']} {table['subject']}"
+    yield f"{what} [{table['sequence']}] after {table['trigger']} {table['subject']}"
     yield (
         f"  rank {table['rank']} of {table['candidates']}: priority {table['priority']:.4g} = value "
         f"{_number(table['value'])}"
@@ -138,6 +140,9 @@ def _update(update: Json, *, diff: bool) -> Iterator[str]:
         f"{_number(update['feedback'])}, "
         f"alpha {_number(update['alpha'])}, N {update['n']}"
     )
+    where = update["environment"]
+    if where.get("chip") or where.get("toolkit"):
+        yield f"      on {where.get('chip', '?')}, toolkit {where.get('toolkit', '?')}"
     if not update["counts"]:
         yield "      withdrawn: it does not count; the value goes on from where it was restated"
     for reversal in update["reversals"]:

@@ -42,6 +42,7 @@ def update(state: State, trail: Trail, entry: Entry, text: Text) -> Json:
         "operator": stage.operator,
         "agent": scored.actor,
         "model": task.model,
+        "environment": dict(task.environment),
         "score": result.score,
         "scored_at": scored.sequence,
         "counts": not stage.invalid,

@@ -32,6 +32,7 @@ def why(state: State, name: str, entries: Iterable[Entry], text: Text) -> Json:
         "resident": experience.resident,
         "answer": _answer(state, experience, trail, gate, table),
         "gate": gate,
+        "admission": _admission(experience, trail),
         "consolidation": table,
         "rule": _rule(experience, trail, text),
         "what_would_it_take": None if experience.resident else msgspec.to_builtins(hindrance(state, experience)),
@@ -138,7 +139,21 @@ def _retirement(trail: Trail) -> str:
 
 def _table(state: State, experience: Experience, trail: Trail) -> Json | None:
     """The newest consolidation, seen from this experience's line."""
-    entry = trail.last_table
+    told = _line(experience, trail.last_table)
+    return None if told is None else told | {"residents": len(state.residents)}
+
+
+def _admission(experience: Experience, trail: Trail) -> Json | None:
+    """The consolidation that admitted its rule last, seen from its line."""
+    admitted = next((e for e in reversed(trail.moves) if isinstance(e.event, ev.RuleAdmitted)), None)
+    if admitted is None:
+        return None
+    told = _line(experience, trail.tables.get(admitted.sequence))
+    return None if told is None else told | {"admitted_at": admitted.sequence, "time": admitted.time}
+
+
+def _line(experience: Experience, entry: Entry | None) -> Json | None:
+    """One consolidation's table from the line of an experience: its rank, its neighbours, the cut, the budget."""
     if entry is None or not isinstance(entry.event, ev.Consolidated):
         return None
     ranked = entry.event.ranked
@@ -147,8 +162,7 @@ def _table(state: State, experience: Experience, trail: Trail) -> Json | None:
         return None
     line = ranked[place]
     first_out = next((r for r in ranked if not r.resident), None)
-    admitted = next((e for e in reversed(trail.moves) if isinstance(e.event, ev.RuleAdmitted)), None)
-    at_admission = trail.tables.get(admitted.sequence) if admitted else None
+    before = sum(r.tokens for r in ranked[:place] if r.resident)
     return {
         "sequence": entry.sequence,
         "trigger": entry.event.trigger,
@@ -160,15 +174,15 @@ def _table(state: State, experience: Experience, trail: Trail) -> Json | None:
         "frequency": line.frequency,
         "tokens": line.tokens,
         "fits": line.resident,
+        "against": line.against,
         "budget": entry.event.budget,
         "used": entry.event.used,
-        "used_before": sum(r.tokens for r in ranked[:place] if r.resident),
+        "used_before": before,
+        "used_after": before + line.tokens if line.resident else before,
         "above": _neighbour(ranked[place - 1]) if place else None,
         "below": _neighbour(ranked[place + 1]) if place + 1 < len(ranked) else None,
         "first_left_out": _neighbour(first_out) if first_out else None,
         "margin_to_cut": line.priority - first_out.priority if first_out else None,
-        "admitted_by": at_admission.sequence if at_admission else None,
-        "residents": len(state.residents),
     }
 
 

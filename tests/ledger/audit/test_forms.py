@@ -48,7 +48,13 @@ def test_every_link_of_the_answer_is_an_event_of_that_kind(ledger):
     answer = ledger.why("lib", "x1")
     types = {e.sequence: e.type for e in ledger.events("lib")}
     assert types[answer["consolidation"]["sequence"]] == "memory.consolidated"
-    assert types[answer["consolidation"]["admitted_by"]] == "memory.consolidated"
+    assert types[answer["admission"]["sequence"]] == "memory.consolidated"
+    assert types[answer["admission"]["admitted_at"]] == "rule.admitted"
+    assert (answer["admission"]["rank"], answer["admission"]["used_before"], answer["admission"]["used_after"]) == (
+        1,
+        0,
+        4,
+    )
     assert types[answer["rule"]["sequence"]] == "rule.distilled"
     assert types[answer["origin"]["sequence"]] == "experience.recorded"
     assert [types[m["sequence"]] for m in answer["moves"]] == ["rule.admitted"]

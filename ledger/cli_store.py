@@ -1,14 +1,20 @@
-"""`sagebook checkpoint|prove|verify`."""
+"""`sagebook checkpoint|prove|verify|backup|restore|copy`."""
 
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ledger import cli
+from ledger import cli, errors
+
+if TYPE_CHECKING:
+    from ledger.store.move import Copied, Progress
 
 Kept = Annotated[
     list[Path] | None,
@@ -22,7 +28,7 @@ Key = Annotated[
 
 def register_store(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (_checkpoint, _prove, _verify):
+    for command in (_checkpoint, _prove, _verify, _backup, _restore, _copy):
         command(app)
 
 
@@ -83,3 +89,82 @@ def _verify(app: typer.Typer) -> None:
                 typer.echo(f"not clean at sequence {verdict.bad_sequence}: {verdict.reason}")
             if not verdict.ok:
                 raise typer.Exit(7)
+
+
+def _backup(app: typer.Typer) -> None:
+    @app.command("backup", epilog="Example: sagebook backup ledger-2026-12-01.db")
+    def backup(
+        file: Annotated[Path, typer.Argument(help="The new SQLite file.", show_default=False)],
+        db: cli.Db = None,
+        as_json: cli.AsJson = False,
+    ) -> None:
+        """Copy the whole ledger into a new file, also while a service writes it, and check every chain of the copy."""
+        from ledger.store import move  # noqa: PLC0415 - SQLAlchemy is slow to load
+
+        with _copying() as progress:
+            _tell(
+                move.backup(cli.settings_with(database_url=db).database_url, file, progress=progress), as_json=as_json
+            )
+
+
+def _restore(app: typer.Typer) -> None:
+    @app.command("restore", epilog="Example: sagebook restore ledger-2026-12-01.db --db sqlite:///new.db")
+    def restore(
+        file: Annotated[Path, typer.Argument(help="A backup.", show_default=False)],
+        db: cli.Db = None,
+        as_json: cli.AsJson = False,
+    ) -> None:
+        """Copy a backup into an empty database, SQLite or PostgreSQL, and check every chain of what arrived."""
+        from ledger.store import move  # noqa: PLC0415 - see backup
+
+        if not file.is_file():
+            typer.echo(f"sagebook: there is no backup {str(file)!r}", err=True)
+            raise typer.Exit(3)
+        with _copying() as progress:
+            target = cli.settings_with(database_url=db).database_url
+            _tell(move.copy(f"sqlite:///{file}", target, progress=progress), as_json=as_json)
+
+
+def _copy(app: typer.Typer) -> None:
+    @app.command("copy", epilog="Example: sagebook copy sqlite:///ledger.db postgresql://ledger@host/ledger")
+    def copy(
+        source: Annotated[str, typer.Argument(help="URL of the database to copy.", show_default=False)],
+        target: Annotated[str, typer.Argument(help="URL of an empty one.", show_default=False)],
+        as_json: cli.AsJson = False,
+    ) -> None:
+        """Copy a ledger between databases, record for record; a new PostgreSQL needs `sagebook db upgrade` first."""
+        from ledger.store import move  # noqa: PLC0415 - see backup
+
+        with _copying() as progress:
+            _tell(move.copy(source, target, progress=progress), as_json=as_json)
+
+
+@contextmanager
+def _copying() -> Iterator[Progress]:
+    """Shows what is being done once it takes long; refusals end the command."""
+    from ledger.bootstrap import configure_logging  # noqa: PLC0415
+
+    configure_logging(cli.settings_with())
+    began = last = time.monotonic()
+
+    def progress(what: str, done: int, of: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - began > 2.0 and now - last > 1.0:
+            last = now
+            typer.echo(f"{what}: {done} of {of}", err=True)
+
+    try:
+        yield progress
+    except errors.LedgerError as error:
+        cli.fail(error)
+
+
+def _tell(found: Copied, *, as_json: bool) -> None:
+    heads = {name: {"sequence": head.sequence, "hash": head.hash.hex()} for name, head in found.heads.items()}
+    if as_json:
+        cli.show({"libraries": heads, "events": found.events, "blobs": found.blobs})
+        return
+    for name, head in heads.items():
+        typer.echo(f"{name}: {head['sequence']} events, head {head['hash']}")
+    typer.echo(f"{found.events} events and {found.blobs} blobs, every chain holds", err=True)

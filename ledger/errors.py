@@ -526,3 +526,9 @@ class HistoryRewrittenError(LogCorruptError):
     """The log does not begin with what a signed checkpoint stands for, so no other is signed."""
 
     code = "history-rewritten"
+
+
+class CopyRefusedError(RefusedError):
+    """A backup, restore or copy that would overwrite, or has no source or target."""
+
+    code = "copy-refused"

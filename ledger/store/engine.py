@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import os
 import sqlite3
 import time
 from pathlib import Path
@@ -14,7 +16,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
-from ledger.errors import InvalidInputError
+from ledger.errors import InvalidInputError, NetworkFileSystemError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -65,15 +67,68 @@ def _parse(url: str) -> URL:
 
 
 def _sqlite(url: URL) -> Engine:
-    Path(str(url.database)).expanduser().parent.mkdir(parents=True, exist_ok=True)
-    warn_of_wal_fault(sqlite3.sqlite_version_info)
+    path = Path(str(url.database)).expanduser()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    refuse_network_file_system(path)
+    driver = sqlite_driver()
+    warn_of_wal_fault(driver.sqlite_version_info)
     engine = sqlalchemy.create_engine(
-        url.set(database=str(Path(str(url.database)).expanduser())),
+        url.set(database=str(path)),
+        module=driver,
         connect_args={"check_same_thread": False, "timeout": BUSY_SECONDS},
     )
     event.listen(engine, "connect", _on_connect)
     event.listen(engine, "begin", _on_begin)
     return engine
+
+
+def sqlite_driver() -> Any:
+    """The driver: `pysqlite3`, which brings a SQLite of its own, where it is installed and newer; else Python's."""
+    try:
+        import pysqlite3  # noqa: PLC0415 - an extra, not a dependency
+    except ImportError:
+        return sqlite3
+    newer = pysqlite3.sqlite_version_info > sqlite3.sqlite_version_info
+    return pysqlite3.dbapi2 if newer else sqlite3
+
+
+_NETWORK = {
+    0x6969: "NFS",
+    0xFF534D42: "CIFS",
+    0xFE534D42: "SMB2",
+    0x517B: "SMB",
+    0x01021997: "9p",
+    0x00C36400: "Ceph",
+    0x5346414F: "AFS",
+    0x0BD00BD0: "Lustre",
+    0x47504653: "GPFS",
+    0x013111A8: "IBRIX",
+    0x7461636F: "OCFS2",
+    0x01161970: "GFS2",
+    0xAAD7AAEA: "PanFS",
+    0x19830326: "BeeGFS",
+}
+"""Magic numbers of statfs(2) of file systems that several machines share."""
+
+
+def refuse_network_file_system(path: Path) -> None:
+    """Raise NetworkFileSystemError where the file lies on one. SAGEBOOK_ALLOW_NETWORK_FILE_SYSTEM=1 overrides it."""
+    kind = _NETWORK.get(file_system(path.parent))
+    if kind is not None and os.environ.get("SAGEBOOK_ALLOW_NETWORK_FILE_SYSTEM") != "1":
+        raise NetworkFileSystemError(str(path), kind)
+
+
+def file_system(folder: Path) -> int:
+    """Magic number of the file system of a folder; 0 where statfs(2) can not tell."""
+    try:
+        statfs = ctypes.CDLL(None, use_errno=True).statfs
+    except (OSError, AttributeError):
+        return 0
+    # The first field of struct statfs, a long, on every 64-bit Linux; the rest is not looked at.
+    buffer = (ctypes.c_long * 64)()
+    if statfs(os.fsencode(folder), ctypes.byref(buffer)) != 0:
+        return 0
+    return int(buffer[0]) & 0xFFFFFFFF
 
 
 def _on_connect(connection: Any, _record: object) -> None:
@@ -93,7 +148,7 @@ def _to_wal(cursor: sqlite3.Cursor) -> None:
     while True:
         try:
             cursor.execute("PRAGMA journal_mode=WAL")
-        except sqlite3.OperationalError:
+        except sqlite_driver().OperationalError:
             if time.monotonic() > until:
                 raise
             time.sleep(0.01)

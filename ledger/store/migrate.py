@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import inspect, text
 
@@ -37,10 +38,29 @@ def upgrade(engine: Engine) -> None:
 
     Raises SchemaUnknownError where the database was made by a newer version.
     """
-    from alembic import command  # noqa: PLC0415 - slow to load, and only a migration needs it
-    from alembic.config import Config  # noqa: PLC0415
-
     _refuse_unknown(engine, current(engine), REVISIONS)
+    _migrate(engine, lambda config: _command().upgrade(config, "head"))
+
+
+def downgrade(engine: Engine, revision: str) -> None:
+    """Bring a database back to an earlier revision, for an older version. What only newer ones keep is lost.
+
+    Raises SchemaUnknownError for a revision that there is not, and where the database's is unknown.
+    """
+    _refuse_unknown(engine, current(engine), REVISIONS)
+    _refuse_unknown(engine, revision, REVISIONS)
+    _migrate(engine, lambda config: _command().downgrade(config, revision))
+
+
+def _command() -> Any:
+    from alembic import command  # noqa: PLC0415 - slow to load, and only a migration needs it
+
+    return command
+
+
+def _migrate(engine: Engine, run: Callable[[Any], None]) -> None:
+    from alembic.config import Config  # noqa: PLC0415 - see above
+
     with resources.as_file(resources.files("migrations")) as folder, engine.connect() as plain:
         connection = plain.execution_options(**{WRITE: True})
         with connection.begin():
@@ -50,7 +70,7 @@ def upgrade(engine: Engine) -> None:
             config.set_main_option("script_location", str(folder).replace("%", "%%"))
             config.set_main_option("path_separator", "os")
             config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+            run(config)
 
 
 def prepare(engine: Engine, revisions: tuple[str, ...] = REVISIONS) -> None:

@@ -90,18 +90,24 @@ class Expectation:
     rule: RuleName
     steady: bool
     """Whether all elements are alike: then zeros or a constant would pass, and the case is no evidence."""
+    slack: float = 1.0
+    """How much the bound was widened, because the case is badly conditioned."""
 
     def worst(self, got: Array) -> float:
         """Return the largest error in units of what is allowed; infinite where something is not finite or not equal."""
+        return float(self.shares(got).max(initial=0.0))
+
+    def shares(self, got: Array) -> Array:
+        """Return each element's error in units of what is allowed."""
         if self.tolerance is None:
-            return 0.0 if np.array_equal(self.reference, got) else math.inf
+            return np.where(got == self.reference, 0.0, math.inf)
         with np.errstate(all="ignore"):
             error = np.abs(got.astype(np.float64) - self.reference)
             ratio = np.where(error == 0, 0.0, error / self.tolerance)
         same = np.isnan(got) & np.isnan(self.reference) | (got == self.reference)
         ratio[same] = 0.0
         ratio[np.isnan(ratio)] = math.inf
-        return float(ratio.max(initial=0.0))
+        return ratio
 
 
 def expect(
@@ -125,7 +131,7 @@ def expect(
         alike = np.abs(reference - middle) <= tolerance
         zero = np.abs(reference) <= tolerance
     steady = bool(alike.all()) or bool(zero.all())
-    return Expectation(reference, tolerance, dtype, rule, steady)
+    return Expectation(reference, tolerance, dtype, rule, steady, slack)
 
 
 def compare(expectation: Expectation, got: Array, poison: Array | None = None, output: int = 0) -> Comparison:

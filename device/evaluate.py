@@ -74,10 +74,11 @@ class Judge:
         verification: Verification | None = None
         measurement: Measurement | None = None
         if build.ok:
-            suite = self._oracle.suite(operator, seed, mode, rule)
+            private = self._key.private_seed(seed)
+            suite = self._oracle.suite(operator, private, mode, rule)
             verification = verify(backend, build, suite, limits, threads, repeat=operator.deterministic)
             if verification.ok and measure:
-                measurement = measure_cases(backend, build, operator, seed, mode, rule, limits, threads)
+                measurement = measure_cases(backend, build, operator, private, mode, rule, limits, threads)
         data = {
             "format": report.FORMAT,
             "id": str(uuid.uuid4()),

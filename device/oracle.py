@@ -43,8 +43,17 @@ DISTRIBUTIONS: dict[str, Distribution] = {
 """What is done to standard normal numbers. x30 overflows an exponential that was not shifted; +10 makes a variance
 taken as a difference of large numbers lose its digits."""
 
+CHANGED = "few places changed"
+"""As given but for one element in `CHANGED_SHARE`, at least one of each input: a kernel that knows an input again by a
+few of its elements, and replays the answer, is wrong here. Run after `given`, by the same process at the same place."""
+
+CHANGED_SHARE = 256
+
 LARGE = 1 << 18
-"""Cases of more elements than this are run under `given` and `x-1` only."""
+"""Cases of more elements than this are run under `given`, `x-1` and with few places changed only."""
+
+COPIES = frozenset({"layout", "index", "creation"})
+"""Families whose operators may honestly give back what they were given; in all others a copy must fail."""
 
 HONEST_SHARE = 0.5
 MOST_SLACK = 256.0
@@ -179,8 +188,8 @@ def answer(
 ) -> list[Array]:
     """Compute the outputs: the reference in float64 when `wide`, else the baseline in the inputs' dtype; row-major.
 
-    With `nudge`, each real input element is first moved by up to `NUDGE` of itself. Raises InvalidOperator when count or
-    shape is not what the operator declares.
+    With `nudge`, each real input element is first moved by up to `NUDGE` of itself. Raises InvalidOperator when count
+    or shape is not what the operator declares.
     """
     torch = torch_module()
     tensors = [tensor(flat, spec) for flat, spec in zip(inputs, case.inputs, strict=True)]
@@ -226,7 +235,11 @@ def seeded(seed: int, *words: str) -> np.random.Generator:
 
 def _pose(operator: Operator, case: Case, seed: int, kind: str, rule: RuleName) -> Problem | None:
     rng = seeded(seed, operator.name, case.name, "hidden" if case.hidden else "visible")
-    inputs = tuple(draw(spec, rng, DISTRIBUTIONS[kind]) for spec in case.inputs)
+    inputs = tuple(draw(spec, rng, DISTRIBUTIONS.get(kind, DISTRIBUTIONS["given"])) for spec in case.inputs)
+    if kind == CHANGED:
+        changed = [_change(flat, spec, rng) for flat, spec in zip(inputs, case.inputs, strict=True)]
+        if not any(changed):
+            return None
     outputs = operator.outputs(case)
     expected = _expected(operator, case, inputs, outputs, rule, always=kind == "given")
     if expected is None:
@@ -234,6 +247,31 @@ def _pose(operator: Operator, case: Case, seed: int, kind: str, rule: RuleName) 
     evidence = not any(e.steady for e in expected)
     prefix = "hidden." if case.hidden else ""
     return Problem(f"{prefix}{case.name}/{kind}", case, inputs, outputs, expected, evidence)
+
+
+def _change(flat: Array, spec: TensorSpec, rng: np.random.Generator) -> bool:
+    """Draw a few elements of an input anew, in place; say whether it is one of which any numbers may be drawn."""
+    if spec.values != "any" or spec.dtype in WHOLE:
+        return False
+    count = max(1, spec.elements // CHANGED_SHARE)
+    places = [rng.integers(0, size, count) for size in spec.shape]
+    fresh = draw(TensorSpec((count,), spec.dtype), rng)
+    strided(flat, spec)[tuple(places)] = fresh
+    return True
+
+
+def _copy_passes(problem: Problem) -> bool:
+    """Whether an input, taken for the answer, would pass."""
+    specs, inputs = problem.case.inputs, problem.inputs
+    for expected, output in zip(problem.expected, problem.outputs, strict=True):
+        passed = False
+        for flat, spec in zip(inputs, specs, strict=True):
+            if spec.dtype == output.dtype and spec.elements == output.elements:
+                copy = numbers(strided(flat, spec), spec.dtype)
+                passed |= compare(expected, copy.reshape(expected.reference.shape)).ok
+        if not passed:
+            return False
+    return True
 
 
 def _fits(expected: Expectation) -> bool:
@@ -310,7 +348,7 @@ class Oracle:
         """Return the problems that a candidate must solve under this seed.
 
         `hardened`: visible and hidden cases under every distribution that the case's size allows. `paper`: visible
-        cases as given, the source's protocol. Raises InvalidOperator where a constant answer would pass everything.
+        cases as given, the source's protocol. Raises InvalidOperator where a constant or a copied answer would pass.
         """
         key = (operator, seed, mode, rule)
         if key not in self._kept:
@@ -326,19 +364,21 @@ class Oracle:
             cases += operator.hidden_cases(seeded(seed, operator.name, "hidden cases"))
         problems: list[Problem] = []
         left_out: list[str] = []
-        for kind in DISTRIBUTIONS if mode == "hardened" else ("given",):
+        for kind in ("given", CHANGED, *list(DISTRIBUTIONS)[1:]) if mode == "hardened" else ("given",):
             for case in cases:
                 size = sum(spec.elements for spec in case.inputs)
-                if size > LARGE and kind not in {"given", "x-1"}:
+                if size > LARGE and kind not in {"given", "x-1", CHANGED}:
                     continue
                 problem = _pose(operator, case, seed, kind, rule)
-                if problem is None:
+                if problem is None and kind != CHANGED:
                     left_out.append(f"{case.name}/{kind}")
-                else:
+                elif problem is not None:
                     problems.append(problem)
         problems = _tell_single_numbers_apart(problems)
         if not any(problem.evidence for problem in problems):
             raise InvalidOperator(f"operator {operator.name}", "zeros or a constant would pass every case")
+        if operator.family not in COPIES and all(_copy_passes(problem) for problem in problems if problem.evidence):
+            raise InvalidOperator(f"operator {operator.name}", "a copy of an input would pass every case")
         problems.sort(key=lambda p: (p.elements > LARGE, not p.name.endswith("/given"), p.elements))
         return Suite(tuple(problems), tuple(left_out))
 

@@ -54,8 +54,8 @@ class Backend(Protocol):
     def build(self, source: str, language: str, limits: Limits, masks: Sequence[Path] = ()) -> Build:
         """Compile a candidate. Raises UnknownLanguage and DeviceUnavailable."""
 
-    def open(self, build: Build, arena: Arena, limits: Limits, threads: int) -> Session:
-        """Load a built candidate in a process of its own."""
+    def open(self, build: Build, arena: Arena, limits: Limits, threads: int, *, fill: int = 0) -> Session:
+        """Load a built candidate in a process of its own; `fill` is what the memory holds that it frees, if not 0."""
 
     def timer(self) -> Timer:
         """Return the clock that times the reference on this device. Raises DeviceUnavailable."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import hmac
 import json
 import math
 import os
@@ -36,6 +37,14 @@ class JudgeKey:
     def public(self) -> bytes:
         """The raw 32-byte public key."""
         return self.private.public_key().public_bytes_raw()
+
+    def private_seed(self, seed: int) -> int:
+        """Return the 63-bit seed that this judge draws from for a public one.
+
+        Who knows the seed of an evaluation, but not the judge's key, can work out neither inputs nor hidden shapes.
+        """
+        text = b"sagebook.seed/1\n" + str(seed).encode()
+        return int.from_bytes(hmac.digest(self.private.private_bytes_raw(), text, "sha256")[:8], "big") >> 1
 
     def __repr__(self) -> str:
         return f"JudgeKey(public={base64.b64encode(self.public).decode()})"

@@ -198,11 +198,19 @@ def read_message(fd: int, form: struct.Struct, seconds: float) -> tuple[int, ...
 
 
 def start_kernel(
-    library: Path, arena: Arena, limits: Limits, threads: int, place: Path, pipes: Pipes, without: Sequence[str] = ()
+    library: Path,
+    arena: Arena,
+    limits: Limits,
+    threads: int,
+    place: Path,
+    pipes: Pipes,
+    without: Sequence[str] = (),
+    fill: int = 0,
 ) -> subprocess.Popen[bytes]:
     """Start the jail with a kernel; `place` is an empty folder, the kernel's root where that is granted.
 
-    `without` names layers ("namespaces", "filter") to leave out, as on a machine that does not grant them.
+    `without` names layers ("namespaces", "filter") to leave out, as on a machine that does not grant them. Memory that
+    is freed is filled with the byte `fill`, memory that is allocated with its complement, unless it is 0.
     """
     cpu = limits.total_seconds * threads
     return subprocess.Popen(  # noqa: S603  (the jail is ours; what it loads is confined)
@@ -211,13 +219,14 @@ def start_kernel(
          *_limit_arguments(limits, memory=limits.memory, cpu=cpu, file_bytes=limits.file_bytes, files=limits.files),
          *(f"{layer}=0" for layer in without)],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=pipes.errors, cwd=place, start_new_session=True,
-        pass_fds=(arena.fd, pipes.control, pipes.reply, pipes.status), env=_environment(threads),
+        pass_fds=(arena.fd, pipes.control, pipes.reply, pipes.status), env=_environment(threads, fill),
     )  # fmt: skip
 
 
-def _environment(threads: int) -> dict[str, str]:
+def _environment(threads: int, fill: int) -> dict[str, str]:
     """Everything that a kernel's process finds in its environment."""
     return {
+        **({"MALLOC_PERTURB_": str(fill)} if fill else {}),
         "LC_ALL": "C",
         "OMP_NUM_THREADS": str(threads),
         "OMP_THREAD_LIMIT": str(threads),

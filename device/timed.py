@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from device import oracle
-from device.arena import Array, Slot
+from device.arena import NUMPY_DTYPES, Array, Slot
 from device.compare import THRESHOLD, UNIT_ROUNDOFF, growth
 from device.operators.base import Case, Operator, TensorSpec
 from device.timing import Timer
@@ -164,15 +164,31 @@ class TimedCase:
 
 
 def _pool(spec: TensorSpec, rng: np.random.Generator) -> list[Array]:
-    """Numbers to take a call's inputs from: one long row to cut from, or a few inputs where values are special."""
-    if spec.values == "any" and spec.dtype == "float32":
+    """Numbers to make a call's inputs of: one long row to cut from; a few inputs where values are special and many."""
+    if spec.values == "any" and spec.dtype in _MIXED:
         spare = min(1 << 16, spec.storage) + 1024
         return [rng.standard_normal(spec.storage + spare, dtype=np.float32)]
-    return [oracle.draw(spec, rng) for _ in range(SLOTS)]
+    return [oracle.draw(spec, rng) for _ in range(SLOTS)] if _many(spec) else []
 
 
 def _pick(pool: list[Array], spec: TensorSpec, rng: np.random.Generator) -> Array:
+    """Make a call's numbers: two pieces of the row, turned by a random angle, are normal again, and none recurs."""
+    if not pool:
+        return oracle.draw(spec, rng)
     if len(pool) > 1:
         return pool[int(rng.integers(len(pool)))]
-    begin = int(rng.integers(pool[0].size - spec.storage))
-    return pool[0][begin : begin + spec.storage]
+    first, second = (int(begin) for begin in rng.integers(pool[0].size - spec.storage, size=2))
+    angle = float(rng.uniform(0.3, 1.2))
+    mixed = pool[0][first : first + spec.storage] * np.float32(math.cos(angle))
+    mixed += pool[0][second : second + spec.storage] * np.float32(math.sin(angle))
+    if spec.dtype == "bfloat16":
+        return (mixed.view(np.uint32) >> 16).astype(np.uint16)
+    return mixed.astype(NUMPY_DTYPES[spec.dtype], copy=False)
+
+
+_MIXED = frozenset({"float32", "float64", "float16", "bfloat16"})
+
+
+def _many(spec: TensorSpec) -> bool:
+    """Whether numbers with special values take too long to draw for each call."""
+    return spec.values != "any" and spec.elements > 1 << 16

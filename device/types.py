@@ -68,11 +68,21 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """One command to the worker that came back: what the worker claims and what the judge saw, in nanoseconds."""
+    """One command to the worker that came back: what the worker claims and what the judge saw, in nanoseconds.
+
+    `seen_ns` lasts until every thread of the worker stood still; for `waited_ns` of it the worker's first thread
+    or the judge was ready but had no core; `used_ns` is the worker's processor time.
+    """
 
     code: int
     claimed_ns: int
     seen_ns: int
+    waited_ns: int = 0
+    used_ns: int = 0
+
+    def least_ns(self, threads: int) -> float:
+        """Return what the command took at least, the way there and back included, from the system's two books."""
+        return max(self.seen_ns - self.waited_ns, self.used_ns / threads)
 
 
 @dataclass(frozen=True, slots=True)

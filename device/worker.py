@@ -47,7 +47,16 @@ class Worker:
     Nothing it says is trusted: the judge looks at the arena, at its own clock and at how the process ended.
     """
 
-    def __init__(self, library: Path, arena: Arena, limits: Limits, threads: int, without: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        library: Path,
+        arena: Arena,
+        limits: Limits,
+        threads: int,
+        without: Sequence[str] = (),
+        *,
+        fill: int = 0,
+    ) -> None:
         self._arena, self._limits = arena, limits
         self._folder = tempfile.mkdtemp(prefix="sagebook-")
         os.chmod(self._folder, 0o755)  # noqa: S103, PTH101  (empty; the worker's own user must be able to enter it)
@@ -59,7 +68,7 @@ class Worker:
         pipes = Pipes(control_in, reply_out, status_out, errors_out)
         self._jail: subprocess.Popen[bytes] | None = None
         try:
-            self._jail = start_kernel(library, arena, limits, threads, Path(self._folder), pipes, without)
+            self._jail = start_kernel(library, arena, limits, threads, Path(self._folder), pipes, without, fill)
         finally:
             for fd in (control_in, reply_out, status_out, errors_out):
                 os.close(fd)
@@ -93,19 +102,21 @@ class Worker:
     def call(self, slots: Sequence[int], seconds: float | None = None) -> Called | Ended:
         """Call the kernel once for each slot, in order; return both clocks, or how the process ended."""
         token = secrets.randbits(62)
+        waited, used = _wait_ns(self.pid) + _wait_ns("thread-self"), self.cpu_ns()
         begin = time.monotonic_ns()
         self._send([_CALL, token, len(slots), *slots])
         if self._stopped:
             os.kill(self.pid, signal.SIGCONT)
         self._stopped = False
         got = self._await(token, self._limits.call_seconds if seconds is None else seconds)
-        seen = time.monotonic_ns() - begin
         if isinstance(got, Ended):
             return got
         if not self._wait_until_stopped():
             return self._refuse("the kernel kept its process from stopping after a call")
+        seen = time.monotonic_ns() - begin  # what was done between the reply and the stop is part of the call
+        waited, used = _wait_ns(self.pid) + _wait_ns("thread-self") - waited, self.cpu_ns() - used
         _, code, first, last = got
-        return Called(code, last - first, seen)
+        return Called(code, last - first, seen, max(0, waited), max(0, used))
 
     def _wait_until_stopped(self) -> bool:
         """Wait until every thread has stopped, as the worker does by itself after each call.
@@ -216,3 +227,10 @@ class Worker:
                 return
         if self._jail is not None:
             self._jail.kill()
+
+
+def _wait_ns(task: int | str) -> int:
+    """Return how long a thread (of a process, its first) was ready to run but had no core (schedstat)."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return int(Path(f"/proc/{task}/schedstat").read_text().split()[1])
+    return 0

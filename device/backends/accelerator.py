@@ -64,7 +64,7 @@ class AcceleratorBackend:
         """Compile a candidate. Raises DeviceUnavailable, then UnknownLanguage: no language is compiled here yet."""
         self._no_language(language)
 
-    def open(self, build: Build, arena: Arena, limits: Limits, threads: int) -> Session:  # noqa: ARG002
+    def open(self, build: Build, arena: Arena, limits: Limits, threads: int, *, fill: int = 0) -> Session:  # noqa: ARG002
         """Start a session with a built kernel: there can be none."""
         self._no_language("a built kernel")
 

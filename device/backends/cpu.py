@@ -8,7 +8,7 @@ from pathlib import Path
 from device import machine, sandbox
 from device.arena import Arena
 from device.errors import UnknownLanguage
-from device.languages import cpp
+from device.languages import cpp, python
 from device.timing import MonotonicTimer, Timer
 from device.types import Build, DeviceDescription, Limits
 from device.worker import Worker
@@ -18,7 +18,7 @@ class CpuBackend:
     """Compiles with g++ and runs in a child process."""
 
     kind = "cpu"
-    languages = ("cpp",)
+    languages = ("cpp", "python")
 
     def describe(self) -> DeviceDescription:
         """Name the processor, its cores and the compiler. Raises CompilerMissing."""
@@ -34,13 +34,14 @@ class CpuBackend:
         """Compile a candidate. Raises UnknownLanguage, CompilerMissing and SandboxBroken."""
         if language not in self.languages:
             raise UnknownLanguage(self.kind, language, self.languages)
-        return cpp.build(source, limits, masks)
+        build = python.build if language == "python" else cpp.build
+        return build(source, limits, masks)
 
-    def open(self, build: Build, arena: Arena, limits: Limits, threads: int) -> Worker:
+    def open(self, build: Build, arena: Arena, limits: Limits, threads: int, *, fill: int = 0) -> Worker:
         """Start a worker with the built kernel. Raises SandboxBroken."""
         if build.artefact is None:
             raise ValueError("a candidate that was not built cannot be opened")
-        return Worker(build.artefact, arena, limits, threads)
+        return Worker(build.artefact, arena, limits, threads, fill=fill)
 
     def timer(self) -> Timer:
         """Return the monotonic clock."""

@@ -26,7 +26,7 @@ class NullBackend:
         """Raise UnknownLanguage."""
         raise UnknownLanguage(self.kind, language, self.languages)
 
-    def open(self, build: Build, arena: Arena, limits: Limits, threads: int) -> Session:  # noqa: ARG002
+    def open(self, build: Build, arena: Arena, limits: Limits, threads: int, *, fill: int = 0) -> Session:  # noqa: ARG002
         """Raise DeviceUnavailable."""
         raise DeviceUnavailable(self.kind, "it runs nothing", "Choose another device, such as cpu")
 

@@ -1,6 +1,9 @@
 // Loaded into the judge: makes a range of memory cold in every cache of the machine, for whoever maps it.
+// Also measures how fast the machine reads and multiplies.
 #include <cstddef>
 #include <cstdint>
+
+#include "rates.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif

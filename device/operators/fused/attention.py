@@ -41,7 +41,8 @@ def sparse_of_torch(q: Tensor, k: Tensor, v: Tensor, picked: Tensor, counts: Ten
 
     rows = picked.long()
     seen = torch.arange(rows.shape[1]) < counts[:, None]
-    return (functional.scaled_dot_product_attention(q, k[rows], v[rows], attn_mask=seen[:, None]),)
+    out = functional.scaled_dot_product_attention(wide(q), wide(k)[rows], wide(v)[rows], attn_mask=seen[:, None])
+    return (out.to(q.dtype),)
 
 
 def sparse_inputs(s: int, h: int, d: int, t: int, p: int) -> tuple[TensorSpec, ...]:
@@ -88,9 +89,9 @@ def paged_of_torch(q: Tensor, k: Tensor, v: Tensor, table: Tensor, lengths: Tens
 
     outs = []
     for query, blocks, length in zip(q, table.long(), lengths.tolist(), strict=True):
-        keys, values = (cache[blocks].flatten(0, 1)[:length].transpose(0, 1)[None] for cache in (k, v))
-        outs.append(functional.scaled_dot_product_attention(query[None, :, None], keys, values, enable_gqa=True))
-    return (torch.cat(outs)[:, :, 0],)
+        keys, values = (wide(cache[blocks]).flatten(0, 1)[:length].transpose(0, 1)[None] for cache in (k, v))
+        outs.append(functional.scaled_dot_product_attention(wide(query)[None, :, None], keys, values, enable_gqa=True))
+    return (torch.cat(outs)[:, :, 0].to(q.dtype),)
 
 
 def paged_inputs(b: int, h: int, groups: int, d: int, blocks: int, size: int, columns: int) -> tuple[TensorSpec, ...]:

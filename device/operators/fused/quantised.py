@@ -83,8 +83,8 @@ def weight_quant(x: Tensor, w: Tensor, scale: Tensor, offset: Tensor) -> tuple[T
 
 
 def weight_quant_of_torch(x: Tensor, w: Tensor, scale: Tensor, offset: Tensor) -> tuple[Tensor, ...]:
-    """Put the weights back into x's type and call torch's own product."""
-    return (x @ ((w.to(x.dtype) + offset) * scale),)
+    """Put the weights back into float32 and call torch's own product, which on a CPU is slow for half numbers."""
+    return (wide(x).matmul((wide_as(w, x) + offset) * scale).to(x.dtype),)
 
 
 def weight_quant_inputs(b: int, m: int, k: int, n: int) -> tuple[TensorSpec, ...]:

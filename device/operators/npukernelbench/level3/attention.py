@@ -88,18 +88,18 @@ def mla(
 def mla_of_torch(
     q: Tensor, q_rope: Tensor, cache: Tensor, cache_rope: Tensor, table: Tensor, lengths: Tensor
 ) -> tuple[Tensor, ...]:
-    """Gather each sequence's blocks and call torch's own attention."""
+    """Gather each sequence's blocks and call torch's own attention in float32."""
     import torch  # noqa: PLC0415  (torch loads when a baseline runs)
     from torch.nn import functional  # noqa: PLC0415
 
     outs = []
     parts = zip(q.tensor_split(len(table)), q_rope.tensor_split(len(table)), table, lengths.tolist(), strict=True)
     for nope, rope, blocks, length in parts:
-        value = cache[blocks.long()].flatten(0, 1)[:length, 0]
-        key = torch.cat((value, cache_rope[blocks.long()].flatten(0, 1)[:length, 0]), dim=-1)
-        query = torch.cat((nope, rope), dim=-1).flatten(0, 1)
+        value = wide(cache[blocks.long()].flatten(0, 1)[:length, 0])
+        key = torch.cat((value, wide(cache_rope[blocks.long()].flatten(0, 1)[:length, 0])), dim=-1)
+        query = wide(torch.cat((nope, rope), dim=-1)).flatten(0, 1)
         out = functional.scaled_dot_product_attention(query[None], key[None], value[None])[0]
-        outs.append(out.reshape(nope.shape))
+        outs.append(out.reshape(nope.shape).to(q.dtype))
     return (torch.cat(outs),)
 
 

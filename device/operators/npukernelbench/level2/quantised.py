@@ -124,7 +124,9 @@ def _byte(shape: tuple[int, ...]) -> TensorSpec:
 
 def _gelu_inputs(first: TensorSpec, dtype: str, attributes: Attributes) -> tuple[TensorSpec, ...]:
     scale = row(first, "float32", "positive")
-    return (like(first, dtype), scale, *(() if attributes["dynamic"] else (row(first, "float32"),)))
+    # gelu vanishes for numbers far below 0, and a short row may hold no other.
+    short = attributes["dynamic"] and first.shape[-1] < 64
+    return (like(first, dtype, "positive" if short else "any"), scale, *(() if attributes["dynamic"] else (row(first, "float32"),)))
 
 
 def _gelu_outputs(case: Case) -> tuple[TensorSpec, ...]:
@@ -171,7 +173,7 @@ OPERATORS = (
         variants={"": {"approximate": 1, "dynamic": 0}, "dynamic": {"approximate": 0, "dynamic": 1}},
         traps=(_LIMITS, _DYNAMIC, _EVEN),
         full=dense_full(((512, 3), "float16"), ((1024, 512, 128), "bfloat16", "dynamic")),
-        conditions=("scale is at least 2^-6.", "No row is all zeros."),
+        conditions=("scale is at least 2^-6.", "With dynamic, a row has an element above 0."),
     ),
     planned(
         "DequantSwigluQuant", dequant_swiglu_quant, baseline=dequant_swiglu_quant_of_torch,

@@ -20,7 +20,7 @@ from ledger.domain import events as ev
 from ledger.domain.policy import Policy
 from ledger.domain.state import State, evolve, initial
 from ledger.retrieval.dense import DenseIndex
-from ledger.retrieval.fuse import reciprocal_rank
+from ledger.retrieval.fuse import weighted_scores
 from ledger.retrieval.lexical import LexicalIndex
 from ledger.service import Batch, Call, Ledger
 from ledger.settings import Settings
@@ -138,7 +138,7 @@ def _hybrid() -> Iterator[Measurement]:
 
     def both(index: int) -> object:
         words = lexical.search(queries[index], 60)
-        return reciprocal_rank((words, dense.search(vectors[index], 60)), 60)
+        return weighted_scores(words, dense.search(vectors[index], 60), 0.6)
 
     yield timed("hybrid", f"lexical and dense search over {TEXTS:,} texts, fused", both, times=200)
     yield timed("dense", "its dense part", lambda i: dense.search(vectors[i], 60), times=200)

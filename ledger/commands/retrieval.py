@@ -14,16 +14,16 @@ from ledger.domain import events as ev
 from ledger.domain.applicability import applies
 from ledger.domain.state import Environment, State
 from ledger.errors import EmbeddingError
-from ledger.retrieval.fuse import reciprocal_rank
+from ledger.retrieval.fuse import reciprocal_rank, weighted_scores
 from ledger.retrieval.rank import rank
+from ledger.retrieval.tokenize import exact_names
 from ledger.service import Batch, Call, Ledger
 
 if TYPE_CHECKING:
+    from ledger.domain.policy import Policy
     from ledger.retrieval.dense import Vector
     from ledger.retrieval.embed import Embedder
-
-_DEPTH = 2
-"""Each ranking is read to so many pools before they are fused."""
+    from ledger.retrieval.fuse import Hits
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def _embed(ledger: Ledger, library: str, query: str) -> _Query:
     except (EmbeddingError, ValueError) as error:
         structlog.get_logger("ledger.retrieval").warning("dense_unavailable", library=library, reason=str(error))
         return _Query(fusion=f"lexical; dense failed: {error}"[:400])
-    return _Query("rrf", vector, key)
+    return _Query("hybrid", vector, key)
 
 
 def _catch_up(ledger: Ledger, library: str, embedder: Embedder) -> None:
@@ -89,17 +89,35 @@ def _packed(vector: Vector) -> bytes:
     return pack(vector)
 
 
+def _dense_weight(policy: Policy, asked: str) -> float:
+    """Weight of the cosine for this query: names out of code mean themselves, so the more of them, the less of it."""
+    return policy.dense_weight * (1.0 - (1.0 - policy.dense_on_names) * exact_names(asked))
+
+
+def _fusion(policy: Policy, asked: str) -> str:
+    if policy.fusion == "ranks":
+        return f"rrf/{policy.rrf_k}"
+    return f"scores/{_dense_weight(policy, asked):.3g}"
+
+
+def fuse(policy: Policy, asked: str, lexical: Hits, near: Hits) -> list[tuple[str, float]]:
+    """One ranking of a lexical and a dense one, as the policy wants it."""
+    if policy.fusion == "ranks":
+        return reciprocal_rank((lexical, near), policy.rrf_k)
+    return weighted_scores(lexical, near, _dense_weight(policy, asked))
+
+
 def _pool(
     ledger: Ledger, library: str, state: State, asked: str, query: _Query, allow: Callable[[str], bool]
 ) -> list[ev.PoolEntry]:
     policy = state.policy
-    depth = policy.pool_size * (_DEPTH if query.vector is not None else 1)
+    depth = policy.pool_size * (policy.fusion_depth if query.vector is not None else 1)
     lexical = ledger.index(library).search(asked, depth, allow)
     hits = lexical
     near: list[tuple[str, float]] = []
     if query.vector is not None:
         near = ledger.dense(library, query.model, len(query.vector)).search(query.vector, depth, allow)
-        hits = reciprocal_rank((lexical, near), policy.rrf_k)
+        hits = fuse(policy, asked, lexical, near)
     pool = rank(
         hits,
         lambda item: state.experiences[item].value,
@@ -145,7 +163,7 @@ def retrieve(ledger: Ledger, call: Call, library: str, name: str, asked: wire.Re
             query=asked.query,
             pool=tuple(pool),
             offered=tuple(entry.experience for entry in pool[: asked.limit or policy.top_n]),
-            fusion=query.fusion if query.vector is None else f"rrf/{policy.rrf_k}",
+            fusion=query.fusion if query.vector is None else _fusion(policy, asked.query),
             model=query.model,
             vector=None if query.vector is None else batch.blob(_packed(query.vector)),
         )

@@ -17,6 +17,7 @@ from ledger.errors import PolicyError
 
 Credit = Literal["adopted_split", "uniform", "none"]
 Consolidation = Literal["utility", "random", "none"]
+Fusion = Literal["scores", "ranks"]
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,8 +49,16 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Experiences offered of that pool after re-ranking by value."""
     value_weight: float = 0.5
     """Weight of V beside relevance (scaled to 1 for the best hit) in the re-ranking; relevance stays primary."""
+    fusion: Fusion = "scores"
+    """Where a dense ranking takes part: by weighted scores, each over its best, or by reciprocal ranks."""
+    dense_weight: float = 0.6
+    """`scores`: weight of the cosine; BM25 has the rest."""
+    dense_on_names: float = 0.5
+    """`scores`: share of `dense_weight` that is left for a query of nothing but names out of code."""
     rrf_k: int = 60
-    """Where a dense ranking takes part: relevance = sum over the rankings of 1 / (rrf_k + rank)."""
+    """`ranks`: relevance = sum over the rankings of 1 / (rrf_k + rank)."""
+    fusion_depth: int = 2
+    """Each ranking is read to this many times `pool_size` before both are fused."""
     retrieval: bool = True
     """False: no experience is ever offered."""
     open_to_experiences: bool = True
@@ -77,7 +86,10 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             ("budget_tokens", self.budget_tokens >= 0, "must not be negative"),
             ("pool_size", self.pool_size >= 1, "must be at least 1"),
             ("top_n", self.top_n >= 1, "must be at least 1"),
+            ("dense_weight", 0.0 <= self.dense_weight <= 1.0, "must be from 0 to 1"),
+            ("dense_on_names", 0.0 <= self.dense_on_names <= 1.0, "must be from 0 to 1"),
             ("rrf_k", self.rrf_k >= 0, "must not be negative"),
+            ("fusion_depth", self.fusion_depth >= 1, "must be at least 1"),
             ("value_weight", self.value_weight >= 0.0, "must not be negative"),
             ("holdout_rate", 0.0 <= self.holdout_rate < 1.0, "must be from 0 to below 1"),
         )

@@ -15,6 +15,7 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 import numpy as np
@@ -93,10 +94,11 @@ class LexicalIndex:
     ) -> list[tuple[str, float]]:
         """Find the `k` most relevant texts among those allowed: (id, relevance), best first, ties by id.
 
-        Only texts that share a token with the query, so relevance > 0. `allow` is asked for the best ones until `k` are
-        found; it must not use the index.
+        Only texts that share a token with the query, so relevance > 0. A token counts once however often the query has
+        it: five times `int64_t` in a pasted error does not make it the matter. `allow` is asked for the best ones until
+        `k` are found; it must not use the index.
         """
-        asked = Counter(tokens(query))
+        asked = set(tokens(query))
         with self._lock:
             slots, scores = self._relevance(asked)
             ids = self._ids
@@ -158,7 +160,7 @@ class LexicalIndex:
         self._lengths = array("d", (self._lengths[slot] for slot in kept))
         self._slot_of = {item: slot for slot, item in enumerate(self._ids)}
 
-    def _relevance(self, asked: Counter[str]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    def _relevance(self, asked: AbstractSet[str]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Slots that share a token with the query, and their BM25 scores."""
         scores = np.zeros(len(self._ids))
         # In a fixed order: a sum of floats depends on it.
@@ -169,7 +171,7 @@ class LexicalIndex:
             slots = np.frombuffer(postings.slots, dtype=np.int64)
             if postings.state != self._state:
                 self._score(postings, slots)
-            scores[slots] += postings.scores if asked[token] == 1 else postings.scores * asked[token]
+            scores[slots] += postings.scores
         slots = np.flatnonzero(scores)
         return slots, scores[slots]
 

@@ -13,6 +13,8 @@ import pytest
 
 from ledger import errors, wire
 from ledger.bootstrap import client_of, memory_ledger
+from ledger.commands import retrieval
+from ledger.domain.policy import Policy
 from ledger.retrieval import dense, fuse
 from ledger.retrieval.embed import EndpointEmbedder
 
@@ -97,6 +99,23 @@ def test_fusion_is_the_sum_of_reciprocal_ranks():
     assert fused == [("b", pytest.approx(1 / 62 + 1 / 61)), ("a", pytest.approx(1 / 61)), ("c", pytest.approx(1 / 62))]
 
 
+def test_fusion_by_scores_keeps_the_distances():
+    """At weight 0.6 over the best of each: a 0.4 * 1, b 0.4 * 1/4 + 0.6 * 1, c 0.6 * 0.3 / 0.6."""
+    fused = fuse.weighted_scores([("a", 8.0), ("b", 2.0)], [("b", 0.6), ("c", 0.3)], 0.6)
+    assert fused == [("b", pytest.approx(0.7)), ("a", pytest.approx(0.4)), ("c", pytest.approx(0.3))]
+    assert fuse.weighted_scores([("a", 8.0)], [], 0.6) == [("a", pytest.approx(0.4))]
+    assert fuse.weighted_scores([], [], 0.6) == []
+
+
+def test_the_policy_says_how_rankings_are_fused():
+    """Half of the dense weight is left for a bare name; by ranks the scores do not matter."""
+    words, near = [("a", 8.0), ("b", 2.0)], [("b", 0.6), ("c", 0.3)]
+    by_name = dict(retrieval.fuse(Policy(), "set_flag", words, near))
+    assert by_name == pytest.approx({"a": 0.7, "b": 0.7 / 4 + 0.3, "c": 0.15})
+    ranks = retrieval.fuse(Policy(fusion="ranks", rrf_k=1), "prose", words, near)
+    assert ranks == [("b", pytest.approx(1 / 3 + 1 / 2)), ("a", pytest.approx(1 / 2)), ("c", pytest.approx(1 / 3))]
+
+
 class Topics:
     """An embedder of two topics: it knows that a `crash` and a `segfault` are one thing, which words do not show."""
 
@@ -137,7 +156,7 @@ def test_a_dense_ranking_finds_what_shares_no_word_with_the_query(hybrid):
     client, _ = hybrid
     assert [o.experience for o in client.retrieve("lib", "s", "crash")] == ["bounds"]
     found = last_retrieval(client)
-    assert (found["fusion"], found["model"]) == ("rrf/60", "topics@1")
+    assert (found["fusion"], found["model"]) == ("scores/0.6", "topics@1")
     (entry,) = found["pool"]
     assert entry["dense"] == pytest.approx(1.0)
     assert entry["lexical"] is None

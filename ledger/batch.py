@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ledger.domain import events as ev
 from ledger.domain.state import State, evolve
+from ledger.store.log import Erasure
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,8 @@ class Batch:
         self.state = state
         self.events: list[ev.Event] = []
         self.blobs: dict[str, bytes] = {}
+        self.erase: Erasure | None = None
+        """What is taken out of the store with it."""
         self.first = state.sequence + 1
         """Sequence of the first event."""
 

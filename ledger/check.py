@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from ledger import errors, wire_proofs
-from ledger.store import checkpoint, merkle
+from ledger.store import checkpoint, merkle, redaction
 
 FORMAT = "sagebook.proof/1"
 
@@ -62,6 +62,8 @@ def bundle(source: Source, sequence: int | None, since: str | None) -> dict[str,
             "hash": proof.hash,
             "path": proof.path,
         }
+        if redaction.is_redacted(proof.record.encode()):
+            made["record"]["redacted"] = True
     if since is not None:
         old = checkpoint.opened(since, told.key)
         path = source.consistency(old.size, told.size) if 0 < old.size <= told.size else []

@@ -1,4 +1,4 @@
-"""`sagebook checkpoint|prove|verify|backup|restore|copy`."""
+"""`sagebook checkpoint|prove|verify|redact|backup|restore|copy`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Key = Annotated[
 
 def register_store(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (_checkpoint, _prove, _verify, _backup, _restore, _copy):
+    for command in (_checkpoint, _prove, _verify, _redact, _backup, _restore, _copy):
         command(app)
 
 
@@ -89,6 +89,35 @@ def _verify(app: typer.Typer) -> None:
                 typer.echo(f"not clean at sequence {verdict.bad_sequence}: {verdict.reason}")
             if not verdict.ok:
                 raise typer.Exit(7)
+
+
+def _redact(app: typer.Typer) -> None:
+    @app.command("redact", epilog="Example: sagebook redact team --experience doc-7 --reason 'names a customer'")
+    def redact(
+        library: cli.Library,
+        reason: Annotated[str, typer.Option("--reason", help="Why; it is recorded.")],
+        experience: Annotated[str | None, typer.Option("--experience", help="Erase all texts of this one.")] = None,
+        blobs: Annotated[list[str] | None, typer.Option("--blob", help="Erase the blob of this SHA-256.")] = None,
+        record: Annotated[int | None, typer.Option("--record", help="Erase fields of this record.", min=1)] = None,
+        fields: Annotated[list[str] | None, typer.Option("--field", help="Such as payload.title or actor.")] = None,
+        db: cli.Db = None,
+        server: cli.Server = None,
+        as_json: cli.AsJson = False,
+    ) -> None:
+        """Erase texts for good and record that it was done; hashes, proofs and values stay."""
+        from ledger import wire_proofs  # noqa: PLC0415 - pydantic is slow to load
+
+        if (record is None) != (not fields):
+            raise typer.BadParameter("--record and --field go together")
+        records = [wire_proofs.RedactedFields(sequence=record, fields=fields)] if record and fields else []
+        given = wire_proofs.Redaction(reason=reason, experience=experience, blobs=blobs or [], records=records)
+        with cli.client(db, server) as ledger:
+            done = ledger.redact(library, given)
+            if as_json:
+                cli.show(done)
+                return
+            typer.echo(f"{len(done.blobs)} blobs and {len(done.records)} records redacted at {done.sequence}", err=True)
+            typer.echo("backups and exports made before still hold the text; make them anew", err=True)
 
 
 def _backup(app: typer.Typer) -> None:

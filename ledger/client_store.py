@@ -89,6 +89,10 @@ class StoreCalls:
         """A bundle for `docs/verify_bundle.py`: a record, an earlier checkpoint, or both, against one made now."""
         return check.bundle(_Source(self, library), sequence, since)
 
+    def redact(self: _Transport, library: str, given: wire_proofs.Redaction) -> wire_proofs.Redacted:
+        """Erase texts for good. Raises UnknownExperienceError, UnknownBlobError, InvalidInputError."""
+        return self._post(wire_proofs.Redacted, f"{self._lib(library)}/redactions", given)
+
 
 class _Source:
     """One library's proofs, as `ledger.check` asks for them."""

@@ -20,7 +20,7 @@ from ledger.domain import state as state_module
 from ledger.domain.model import FREQUENCY_COURSE
 from ledger.domain.state import State, evolve, initial
 from ledger.opened import Opened
-from ledger.store import chain, codec
+from ledger.store import chain, codec, redaction
 from ledger.store.log import GENESIS, Log
 from ledger.store.shelf import Snapshot
 
@@ -31,7 +31,7 @@ KEPT = 12
 """Snapshots a library; of more, those that lie closest together go."""
 _TEXTS = (
     *(ev.ExperienceRecorded, ev.ExperienceAmended, ev.ExperienceRetired, ev.ExperienceSuperseded),
-    ev.ExperienceEmbedded,
+    *(ev.ExperienceEmbedded, ev.ExperienceRedacted),
 )
 """Events that change what can be found."""
 _FEW = 2_000
@@ -54,7 +54,12 @@ class Folds:
                 kept = self._kept(opened.name, head.sequence)
                 if kept is not None:
                     opened.state, opened.kept = kept[1], kept[0]
+            before = opened.state.sequence
             texts_changed = self._fold(opened.name, opened.state, head.sequence)
+            if before and texts_changed and self._redacted_since(opened.name, before):
+                # What it holds of earlier records may have been erased from them.
+                opened.forget()
+                self._fold(opened.name, opened.state, head.sequence)
         except BaseException:
             opened.forget()
             raise
@@ -115,7 +120,7 @@ class Folds:
                         follows = link(last, record) == hash_
                     except TypeError:  # damaged: no longer bytes
                         follows = False
-                    if not follows:
+                    if not follows and not self._was_redacted(library, state.sequence + 1, record):
                         raise errors.LogCorruptError(
                             library,
                             state.sequence + 1,
@@ -138,6 +143,17 @@ class Folds:
         if state.sequence != until:
             raise errors.LogCorruptError(library, state.sequence + 1, f"missing: the head is at {until}")
         return texts_changed
+
+    def _redacted_since(self, library: str, sequence: int) -> bool:
+        told = self._log.of_type(library, redaction.TYPE)
+        return bool(told) and codec.decode(told[-1]).sequence > sequence
+
+    def _was_redacted(self, library: str, sequence: int, record: bytes) -> bool:
+        if not isinstance(record, bytes) or not redaction.is_redacted(record):
+            return False
+        digest = redaction.digest(record)
+        told = self._log.of_type(library, redaction.TYPE)
+        return any((sequence, digest) in redaction.vouched(item) for item in told)
 
     def _kept(self, library: str, until: int) -> tuple[int, State] | None:
         """The newest snapshot that the log and this version agree with. Others met on the way are dropped."""

@@ -27,7 +27,7 @@ from ledger.proofs import Proofs
 from ledger.record import event_record
 from ledger.store import chain, codec
 from ledger.store.checkpoint import LogKey
-from ledger.store.log import Answer, AtSequence, Draft, Idempotency, Log, Pending, Stored
+from ledger.store.log import ERASED, Answer, AtSequence, Draft, Idempotency, Log, Pending, Stored
 
 if TYPE_CHECKING:
     from ledger.retrieval.dense import DenseIndex
@@ -133,6 +133,16 @@ class Ledger:
                     raise errors.SequenceConflictError(library, after, self._log.head(library).sequence)
         for stored in self._log.read(library, after=after, until=until):
             yield codec.decode(stored.record)
+
+    def raw(self, library: str, sequence: int) -> bytes:
+        """One record as stored. Raises InvalidInputError where there is none."""
+        for stored in self._log.read(library, after=sequence - 1, until=sequence):
+            return stored.record
+        raise errors.InvalidInputError(f"library {library!r} has no record {sequence}", library=library)
+
+    def raw_records(self, library: str) -> Iterator[bytes]:
+        """All records as stored."""
+        return (stored.record for stored in self._log.read(library))
 
     def recorded_at(self, library: str, sequences: Sequence[int]) -> Iterator[codec.Recorded[ev.Event]]:
         """Typed events at these sequences, which rise. Near ones are read in one go."""
@@ -267,6 +277,11 @@ class Ledger:
             if isinstance(outcome, Answer):
                 opened.lost(decided.pending)
                 return outcome.answer
+            if decided.batch.erase is not None:
+                # The state and the indexes hold what was erased.
+                with opened.lock:
+                    opened.settle()
+                    opened.forget()
             self._tell(library, call, decided.batch)
             return decided.answer
         raise errors.SequenceConflictError(library, opened.state.sequence, self._log.head(library).sequence)
@@ -318,6 +333,8 @@ class Ledger:
             return None
         if kept.digest != call.digest:
             raise errors.IdempotencyConflictError(opened.name, call.key)
+        if kept.answer == ERASED:
+            raise errors.AnswerErasedError(opened.name, call.key, kept.first, kept.last)
         return kept.answer
 
     def _submit(self, opened: Opened, call: Call, batch: Batch, result: BaseModel | None) -> Pending | None:
@@ -340,6 +357,7 @@ class Ledger:
             idempotency=idempotency,
             blobs=batch.blobs,
             after=opened.pending,
+            erase=batch.erase,
         )
         return opened.pending
 

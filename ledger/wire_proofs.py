@@ -48,3 +48,28 @@ class VerificationRequest(Wire):
     checkpoints: list[str] = Field(default_factory=list, max_length=100)
     key: str | None = None
     """Verifier text of the key that signed them; default: the ledger's own."""
+
+
+class RedactedFields(Wire):
+    """Fields of one record, such as `payload.title` or `actor`."""
+
+    sequence: int = Field(ge=1)
+    fields: list[str] = Field(min_length=1)
+
+
+class Redaction(Wire):
+    """What is to be erased, and why. At least one of experience, blobs and records."""
+
+    reason: str = Field(min_length=1)
+    experience: str | None = None
+    """All texts of an experience: every version of its body and rule, its titles, and what they were embedded as."""
+    blobs: list[str] = Field(default_factory=list)
+    records: list[RedactedFields] = Field(default_factory=list)
+
+
+class Redacted(Wire):
+    """What was erased."""
+
+    sequence: int
+    blobs: list[str]
+    records: list[int]

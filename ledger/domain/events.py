@@ -161,6 +161,26 @@ class ExperienceEmbedded(Event, frozen=True, kw_only=True):
     dimensions: int
 
 
+class RedactedRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored record out of which fields were taken. Its hash stays the one that it had."""
+
+    sequence: int
+    fields: tuple[str, ...]
+    """E.g. `payload.title`."""
+    digest: str
+    """SHA-256 of the record as it stands since."""
+
+
+class ExperienceRedacted(Event, frozen=True, kw_only=True):
+    """Texts were erased for good: blobs, or fields of earlier records."""
+
+    reason: str
+    experience: str = ""
+    """Whose they were; empty where they were no experience's."""
+    blobs: tuple[str, ...] = ()
+    records: tuple[RedactedRecord, ...] = ()
+
+
 # --- tasks and stages ----------------------------------------------------------------------------------------------
 
 
@@ -226,7 +246,7 @@ class ExperiencesRetrieved(Event, frozen=True, kw_only=True):
     offered: tuple[str, ...]
     """In final order."""
     fusion: str = "lexical"
-    """How relevance was made, e.g. `rrf/60` of a lexical and a dense ranking."""
+    """How relevance was made, e.g. `scores/0.6`: the dense ranking's weight beside the lexical; `rrf/60`: by ranks."""
     model: str = ""
     """The embedding model and version, where a dense ranking took part."""
     vector: str | None = None
@@ -531,6 +551,7 @@ NAMES: dict[str, tuple[type[Event], int]] = {
     "experience.revalidation_required": (RevalidationRequired, 1),
     "experience.revalidated": (Revalidated, 1),
     "experience.embedded": (ExperienceEmbedded, 1),
+    "experience.redacted": (ExperienceRedacted, 1),
     "task.started": (TaskStarted, 1),
     "task.finished": (TaskFinished, 1),
     "stage.started": (StageStarted, 1),

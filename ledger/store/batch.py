@@ -10,7 +10,8 @@ import msgspec
 from ledger.errors import IdempotencyConflictError, LedgerError, LogCorruptError, SequenceConflictError
 from ledger.store import chain
 from ledger.store.committer import Append
-from ledger.store.log import ABSENT, Answer, Head, Stored, check_expected
+from ledger.store.log import ABSENT, ERASED, Answer, Erasure, Head, Stored, check_expected
+from ledger.store.redaction import holds
 from ledger.store.statements import Statements
 
 CHUNK = 1000
@@ -59,8 +60,9 @@ class _Batch:
         self._answers: list[tuple[Any, ...]] = []
         self._heads: list[tuple[Any, ...]] = []
         self._blobs: dict[str, bytes] = {}
+        self._erasures: list[tuple[str, Erasure]] = []
 
-    def add(self, library: str, head: Head, items: list[Append]) -> bool:
+    def add(self, library: str, head: Head, items: list[Append]) -> bool:  # noqa: C901 - one branch a refusal
         """Decide a library's appends one after the other. False: another service made the library meanwhile."""
         kept = self._kept(library, items)
         first = head
@@ -89,6 +91,8 @@ class _Batch:
                 answers.append((library, key.key, key.digest, head.sequence + 1, last, key.answer))
             rows.extend(new)
             blobs.update(item.blobs)
+            if item.erase is not None:
+                self._erasures.append((library, item.erase))
             item.outcome = head = Head(new[-1].sequence, new[-1].hash) if new else head
         if head.sequence and not first.sequence:
             self._cursor.execute(self._sql.insert_library, (library, head.sequence, head.hash))
@@ -111,6 +115,17 @@ class _Batch:
         self._many(self._sql.move_head, self._heads)
         self._many(self._sql.insert_answer, self._answers)
         self._many(self._sql.insert_blob, [(sha256, len(data), data) for sha256, data in self._blobs.items()])
+
+        for library, erasure in self._erasures:
+            self._erase(library, erasure)
+
+    def _erase(self, library: str, erasure: Erasure) -> None:
+        self._many(self._sql.erase_blob, [(sha256,) for sha256 in erasure.blobs])
+        self._many(self._sql.change_record, [(record, library, at) for at, record in erasure.records.items()])
+        kept = self._cursor.execute(self._sql.all_answers, (library,)).fetchall()
+        held = [key for key, answer in kept if holds(answer, erasure.texts)]
+        self._many(self._sql.change_answer, [(ERASED, library, key) for key in held])
+        self._cursor.execute(self._sql.drop_snapshots, (library, "state"))
 
     def _many(self, statement: str, values: list[tuple[Any, ...]]) -> None:
         if len(values) == 1:

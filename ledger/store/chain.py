@@ -13,11 +13,14 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from ledger.errors import LogCorruptError
-from ledger.store import codec
+from ledger.store import codec, redaction
 from ledger.store.log import GENESIS, Draft, Head, Log, Stored
 
 BEFORE_ALL = -(2**63)
 """Where a walk begins, so that a record in front of the first is seen."""
+
+
+NOT_FOLLOWING = "the hash does not follow from the record and the hash before it"
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,12 +62,21 @@ class Verifier:
         self._opening = b'{"library":%s,"sequence":' % msgspec.json.encode(library)
         self._hash = GENESIS
         self._bad: tuple[int, str] | None = None
+        self._redacted: dict[int, str] = {}
 
     def walk(self, stored: Iterable[Stored]) -> bool:
         """Check the records that come next. False: one of them does not hold."""
         try:
             for item in stored:
                 reason = self._fault(item)
+                if reason == NOT_FOLLOWING and redaction.is_redacted(item.record):
+                    # It stands as long as a later event says that it was redacted to just this.
+                    self._redacted[item.sequence] = redaction.digest(item.record)
+                    reason = self._place_fault(item, self.events + 1)
+                if item.type == redaction.TYPE and reason is None:
+                    for sequence, digest in redaction.vouched(item.record):
+                        if self._redacted.get(sequence) == digest:
+                            del self._redacted[sequence]
                 if reason is not None:
                     self._bad = (self.events + 1, reason)
                     return False
@@ -86,6 +98,8 @@ class Verifier:
 
     def finish(self, head: Head) -> Verdict:
         """Compare where the walk ended with the head that the store keeps beside the records."""
+        if self._redacted:
+            self.condemn(min(self._redacted), "it was changed, and no event says that it was redacted to this")
         if self._bad is None:
             if head.sequence > self.events:
                 self._bad = (
@@ -107,7 +121,10 @@ class Verifier:
         if not (isinstance(item.record, bytes) and isinstance(item.hash, bytes) and isinstance(item.type, str)):
             return "a column is stored as something else than what it holds"
         if link(self._hash, item.record) != item.hash:
-            return "the hash does not follow from the record and the hash before it"
+            return NOT_FOLLOWING
+        return self._place_fault(item, expected)
+
+    def _place_fault(self, item: Stored, expected: int) -> str | None:
         # What `codec.assemble` writes; anything else is looked at closely.
         if item.record.startswith(b'%s%d,"type":"%s",' % (self._opening, expected, item.type.encode())):
             return None

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from ledger.errors import LedgerError
-from ledger.store.log import Answer, Draft, Expected, Head, Idempotency, Pending
+from ledger.store.log import Answer, Draft, Erasure, Expected, Head, Idempotency, Pending
 
 MOST = 1024
 """Appends a transaction, so that the first of a long queue is not answered with the last."""
@@ -23,7 +23,7 @@ class Append:
     """One batch on its way into the log. Others may share its transaction; none shares its failure."""
 
     __slots__ = (
-        *("_committer", "after", "blobs", "done", "drafts"),
+        *("_committer", "after", "blobs", "done", "drafts", "erase"),
         *("error", "expected", "idempotency", "library", "outcome", "told"),
     )
 
@@ -36,6 +36,7 @@ class Append:
         idempotency: Idempotency | None,
         blobs: Mapping[str, bytes],
         after: Pending | None = None,
+        erase: Erasure | None = None,
     ) -> None:
         self.library = library
         self.drafts = drafts
@@ -43,6 +44,7 @@ class Append:
         self.idempotency = idempotency
         self.blobs = blobs
         self.after = after
+        self.erase = erase
         self.outcome: Head | Answer | None = None
         self.error: Exception | None = None
         self.done = False

@@ -102,6 +102,20 @@ class Answer(msgspec.Struct, frozen=True):
     answer: bytes
 
 
+class Erasure(msgspec.Struct, frozen=True):
+    """What a batch takes out of the store for good. Hashes stay, so what was there can be told from anything else."""
+
+    blobs: tuple[str, ...] = ()
+    records: Mapping[int, bytes] = {}
+    """Sequence -> the record that stands there since, made by `ledger.store.redaction`."""
+    texts: tuple[str, ...] = ()
+    """Kept answers that hold one of these are emptied."""
+
+
+ERASED: Final = b"\x00erased"
+"""What is left of an answer that held an erased text."""
+
+
 class Pending(Protocol):
     """A batch on its way into the log."""
 
@@ -164,12 +178,15 @@ class Log(Protocol):
         idempotency: Idempotency | None = None,
         blobs: Mapping[str, bytes] = NO_BLOBS,
         after: Pending | None = None,
+        erase: Erasure | None = None,
     ) -> Pending:
         """Put a batch in line and return at once; `append` is this and `wait`.
 
         What waits at the same time is committed together, and each is decided on its own. Batches of one library are
         decided in the order in which they were put in line, so one may expect the sequence that the one before makes;
         where it names that one as `after`, it loses the race (SequenceConflictError) if that one was not appended.
+
+        `erase` is carried out in the same transaction.
 
         Raises BlobMismatchError; everything else is raised by `wait`.
         """
@@ -243,6 +260,10 @@ class Log(Protocol):
 
     def pages(self, library: str, *, after: int, until: int) -> Iterator[list[tuple[bytes, bytes]]]:
         """As `read`, as lists of (record, hash): for folds over a whole log, where a `Stored` each would cost."""
+        ...
+
+    def of_type(self, library: str, kind: str) -> list[bytes]:
+        """Records of one type, in order. Looks at all."""
         ...
 
     def put_blob(self, sha256: str, data: bytes) -> None:

@@ -6,14 +6,18 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import overload
 
+from msgspec import structs
+
 from ledger.errors import IdempotencyConflictError, LedgerError, SequenceConflictError, UnknownBlobError
 from ledger.store import chain
 from ledger.store.bell import Bell
 from ledger.store.log import (
     ABSENT,
+    ERASED,
     NO_BLOBS,
     Answer,
     Draft,
+    Erasure,
     Expected,
     Head,
     Idempotency,
@@ -23,6 +27,7 @@ from ledger.store.log import (
     check_blob,
     check_expected,
 )
+from ledger.store.redaction import holds
 from ledger.store.shelf import MemoryShelf
 
 
@@ -49,6 +54,7 @@ class MemoryLog:
         idempotency: Idempotency | None = None,
         blobs: Mapping[str, bytes] = NO_BLOBS,
         after: Pending | None = None,
+        erase: Erasure | None = None,
     ) -> Settled:
         """Store a batch at once; see `Log.submit`."""
         for sha256, data in blobs.items():
@@ -56,7 +62,10 @@ class MemoryLog:
         try:
             if after is not None and not isinstance(after.wait(), Head):
                 raise SequenceConflictError(library, -1, self.head(library).sequence)
-            return Settled(self.append(library, drafts, expected=expected, idempotency=idempotency, blobs=blobs))
+            head = self.append(library, drafts, expected=expected, idempotency=idempotency, blobs=blobs)
+            if erase is not None and isinstance(head, Head):
+                self._erase(library, erase)
+            return Settled(head)
         except LedgerError as error:
             return Settled(error)
 
@@ -123,6 +132,22 @@ class MemoryLog:
     def pages(self, library: str, *, after: int, until: int) -> Iterator[list[tuple[bytes, bytes]]]:
         """Give the records as (record, hash); see `Log.pages`."""
         yield [(row.record, row.hash) for row in self._rows.get(library, [])[max(after, 0) : until]]
+
+    def _erase(self, library: str, erase: Erasure) -> None:
+        with self._lock:
+            for sha256 in erase.blobs:
+                self._blobs.pop(sha256, None)
+            rows = self._rows[library]
+            for sequence, record in erase.records.items():
+                rows[sequence - 1] = structs.replace(rows[sequence - 1], record=record)
+            for key, kept in self._answers.items():
+                if key[0] == library and holds(kept.answer, erase.texts):
+                    self._answers[key] = structs.replace(kept, answer=ERASED)
+        self.shelf.drop_snapshots(library, "state")
+
+    def of_type(self, library: str, kind: str) -> list[bytes]:
+        """Records of one type; see `Log.of_type`."""
+        return [row.record for row in self._rows.get(library, []) if row.type == kind]
 
     def answer(self, library: str, key: str) -> Answer | None:
         """Find what was kept under an idempotency key."""

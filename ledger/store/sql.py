@@ -27,6 +27,7 @@ from ledger.store.log import (
     NO_BLOBS,
     Answer,
     Draft,
+    Erasure,
     Expected,
     Head,
     Idempotency,
@@ -108,11 +109,12 @@ class SqlLog:
         idempotency: Idempotency | None = None,
         blobs: Mapping[str, bytes] = NO_BLOBS,
         after: Pending | None = None,
+        erase: Erasure | None = None,
     ) -> Append:
         """Queue a batch; see `Log.submit`."""
         for sha256, data in blobs.items():
             check_blob(sha256, data)
-        item = Append(self.writer.committer, library, drafts, expected, idempotency, blobs, after)
+        item = Append(self.writer.committer, library, drafts, expected, idempotency, blobs, after, erase)
         self.writer.committer.put(item)
         return item
 
@@ -216,6 +218,10 @@ class SqlLog:
                 return
             yield page
             after = end
+
+    def of_type(self, library: str, kind: str) -> list[bytes]:
+        """Records of one type; see `Log.of_type`."""
+        return [record for (record,) in self._all(self._sql.of_type, (library, kind))]
 
     def close(self) -> None:
         """Let go of files and connections."""

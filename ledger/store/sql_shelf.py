@@ -46,13 +46,12 @@ class SqlShelf:
     def snapshot(self, library: str, kind: str, *, until: int) -> Snapshot | None:
         """Find the newest undamaged one at or before a sequence."""
         c = snapshots.c
-        query = (
-            select(c.sequence, c.hash, c.digest, c.data)
-            .where(c.library == library, c.kind == kind, c.sequence <= until)
-            .order_by(c.sequence.desc())
-        )
+        of_kind = (c.library == library, c.kind == kind)
+        newest_first = select(c.sequence).where(*of_kind, c.sequence <= until).order_by(c.sequence.desc())
         with self._reading() as connection:
-            for sequence, hash_, digest, data in connection.execution_options(yield_per=1).execute(query):
+            for sequence in connection.execute(newest_first).scalars().all():
+                one = select(c.hash, c.digest, c.data).where(*of_kind, c.sequence == sequence)
+                hash_, digest, data = connection.execute(one).one()
                 if isinstance(data, bytes) and hashlib.sha256(data).digest() == digest:
                     return Snapshot(sequence, hash_, data)
         return None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ARRAY, LargeBinary, Text, any_, bindparam, cast, literal_column, select, update
+from sqlalchemy import ARRAY, LargeBinary, Text, any_, bindparam, cast, delete, literal_column, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from ledger.store.schema import blobs, events, idempotency, libraries
+from ledger.store.schema import blobs, events, idempotency, libraries, snapshots
 
 if TYPE_CHECKING:
     from sqlalchemy import Dialect, Table
@@ -71,6 +71,32 @@ class Statements:
         )
         self.insert_answer = self._text(new(idempotency), "library", "key", "digest", "first", "last", "answer")
         self.insert_blob = self._text(new(blobs).on_conflict_do_nothing(), "sha256", "size", "data")
+        self.erase_blob = self._text(delete(blobs).where(blobs.c.sha256 == bindparam("sha256")), "sha256")
+        self.change_record = self._text(
+            update(events)
+            .values(record=bindparam("new_record"))
+            .where(events.c.library == bindparam("library"), events.c.sequence == bindparam("at")),
+            *("new_record", "library", "at"),
+        )
+        self.all_answers = self._text(
+            select(idempotency.c.key, idempotency.c.answer).where(idempotency.c.library == library), "library"
+        )
+        self.change_answer = self._text(
+            update(idempotency)
+            .values(answer=bindparam("new_answer"))
+            .where(idempotency.c.library == library, idempotency.c.key == key),
+            *("new_answer", "library", "key"),
+        )
+        self.drop_snapshots = self._text(
+            delete(snapshots).where(snapshots.c.library == library, snapshots.c.kind == bindparam("kind")),
+            *("library", "kind"),
+        )
+        self.of_type = self._text(
+            select(events.c.record)
+            .where(events.c.library == library, events.c.type == bindparam("type"))
+            .order_by(events.c.sequence),
+            *("library", "type"),
+        )
         self.libraries = self._text(select(libraries.c.name))
         self.blob = self._text(select(blobs.c.data).where(blobs.c.sha256 == bindparam("sha256")), "sha256")
         self.has_blob = self._text(

@@ -66,6 +66,21 @@ class Writer:
         finally:
             self.lock.end()
 
+    def _leave_no_trace(self) -> None:
+        """Have what was erased leave the files: the write-ahead log, and on PostgreSQL the dead rows."""
+        with contextlib.suppress(self._errors.Error, StoreUnavailableError):
+            connection = self._connect()
+            try:
+                if self._is_sqlite:
+                    connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                else:
+                    driver: Any = connection.driver_connection
+                    driver.autocommit = True
+                    driver.execute("VACUUM events, blobs, idempotency, snapshots")
+                    driver.autocommit = False
+            finally:
+                connection.close()
+
     def put_blob(self, sha256: str, data: bytes) -> None:
         """Store content that no batch carries."""
         with self.locked():
@@ -98,6 +113,8 @@ class Writer:
         except LedgerError as error:
             for item in items:
                 item.error = error
+        if any(item.erase is not None and item.error is None for item in items):
+            self._leave_no_trace()
         grown = {item.library for item in items if item.error is None and item.drafts}
         if grown:
             self._grown(grown)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 
 from ledger import wire, wire_proofs
-from ledger.commands import proofs
-from ledger.web.calls import TheLedger
+from ledger.commands import proofs, redaction
+from ledger.web.calls import TheCall, TheLedger, reply
 
 router = APIRouter(prefix="/v1/libraries/{library}", tags=["proofs"])
 
@@ -39,6 +39,12 @@ def consistency(
 ) -> wire_proofs.ConsistencyProof:
     """Prove that the log of an earlier checkpoint begins a later one: that it has only grown."""
     return proofs.consistency(ledger, library, first, second)
+
+
+@router.post("/redactions", response_model=wire_proofs.Redacted, status_code=201)
+def redact(library: str, given: wire_proofs.Redaction, ledger: TheLedger, call: TheCall) -> Response:
+    """Erase texts for good: an experience's, blobs, or fields of records. Hashes, proofs and values stay."""
+    return reply(redaction.redact(ledger, call, library, given), 201)
 
 
 @router.post("/verification")

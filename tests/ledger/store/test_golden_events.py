@@ -26,6 +26,7 @@ from ledger.domain.events import (
     ExperienceAmended,
     ExperienceEmbedded,
     ExperienceRecorded,
+    ExperienceRedacted,
     ExperienceRetired,
     ExperiencesRetrieved,
     ExperienceSuperseded,
@@ -37,6 +38,7 @@ from ledger.domain.events import (
     PolicyChanged,
     PoolEntry,
     Ranked,
+    RedactedRecord,
     Restated,
     Revalidated,
     RevalidationRequired,
@@ -91,6 +93,12 @@ EXPECTED: dict[tuple[str, int], Event] = {
     ("experience.revalidated", 1): Revalidated(experience="e1", stage="s1", chip="910B", toolkit="8.5.0"),
     ("experience.embedded", 1): ExperienceEmbedded(
         experience="e1", text=A, model="minilm", version="6", vector=B, dimensions=384
+    ),
+    ("experience.redacted", 1): ExperienceRedacted(
+        reason="a person asked for it",
+        experience="e1",
+        blobs=(A, B),
+        records=(RedactedRecord(sequence=7, fields=("payload.title", "actor"), digest=A),),
     ),
     ("task.started", 1): TaskStarted(
         task="t1",

@@ -59,6 +59,26 @@ inline float expm1_of(float x) {
   return x > -0.35f && x < 0.35f ? near : far;
 }
 
+// log(1 + x) for x > -1: the logarithm of the rounded sum, and what rounding it dropped, as a share of it.
+inline float log1p_of(float x) {
+  const float u = 1.0f + x, dropped = (x - (u - 1.0f)) / u;
+  // u = 2^e (1 + r) with 1 + r between the roots of 1/2 and 2.
+  const int32_t e = static_cast<int32_t>(as_bits(u) - 0x3f3504f3u) >> 23;
+  const float r = as_float(as_bits(u) - (static_cast<uint32_t>(e) << 23)) - 1.0f, z = r * r;
+  float p = 7.0376836292e-2f;
+  p = p * r - 1.1514610310e-1f;
+  p = p * r + 1.1676998740e-1f;
+  p = p * r - 1.2420140846e-1f;
+  p = p * r + 1.4249322787e-1f;
+  p = p * r - 1.6668057665e-1f;
+  p = p * r + 2.0000714765e-1f;
+  p = p * r - 2.4999993993e-1f;
+  p = p * r + 3.3333331174e-1f;
+  const float n = static_cast<float>(e);
+  const float low = p * r * z - n * 2.12194440e-4f - 0.5f * z + dropped;
+  return (low + r) + n * 0.693359375f;
+}
+
 // The upper tail of the normal distribution for y >= 0: exp(-y^2 / 2) t P(t), t = 1 / (1 + 0.35 y), P a minimax fit.
 inline float normal_tail(float y) {
   const float t = 1.0f / (1.0f + 0.35f * y);

@@ -105,7 +105,7 @@ def _fed(rng: Generator) -> Mapping[str, Sizes]:
 
 
 FEEDS: Shapes[Sizes] = Shapes(
-    {"rows": (48, 1024), "wide": (16, 4096)},
+    {"rows": (48, 256), "wide": (16, 512)},
     {"tail": (7, 33), "numbers": (20,), "deep": (5, 3, 4), "one": (1, 17)},
     _fed,
 )

@@ -126,7 +126,8 @@ def _gelu_inputs(first: TensorSpec, dtype: str, attributes: Attributes) -> tuple
     scale = row(first, "float32", "positive")
     # gelu vanishes for numbers far below 0, and a short row may hold no other.
     short = attributes["dynamic"] and first.shape[-1] < 64
-    return (like(first, dtype, "positive" if short else "any"), scale, *(() if attributes["dynamic"] else (row(first, "float32"),)))
+    offset = () if attributes["dynamic"] else (row(first, "float32"),)
+    return like(first, dtype, "positive" if short else "any"), scale, *offset
 
 
 def _gelu_outputs(case: Case) -> tuple[TensorSpec, ...]:

@@ -17,7 +17,7 @@ from rich.table import Table
 HERE = Path(__file__).parent
 # Every other file here is a benchmark. It offers `measurements()`, which yields `Measurement` rows for one table; or it
 # is a script that compares, and prints a table of its own.
-NOT_BENCHMARKS = {"__init__", "__main__", "measure"}
+NOT_BENCHMARKS = {"__init__", "__main__", "history", "measure", "serving"}
 
 
 def main() -> int:

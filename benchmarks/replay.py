@@ -152,7 +152,7 @@ def memory(folder: Path, count: int) -> None:
     held = process.memory_info().rss - before
     print(
         f"{count:>10,} events: {held / count:,.0f} bytes of memory an event, {held / EXPERIENCES:,.0f} an experience "
-        f"({len(state.experiences)} experiences, {len(state.tasks):,} tasks); {path.stat().st_size / count:,.0f} on disk"
+        f"({len(state.experiences)} experiences, {len(state.tasks):,} tasks), {path.stat().st_size // count} on disk"
     )
     log.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -106,16 +107,17 @@ class _Batch:
         return True
 
     def write(self) -> None:
-        """Send everything."""
+        """Send everything; to PostgreSQL without waiting for each answer."""
+        pipeline = getattr(getattr(self._cursor, "connection", None), "pipeline", contextlib.nullcontext)
         try:
-            self._many(self._sql.insert_event, self._events)
+            with pipeline():
+                self._many(self._sql.insert_event, self._events)
+                self._many(self._sql.move_head, self._heads)
+                self._many(self._sql.insert_answer, self._answers)
+                self._many(self._sql.insert_blob, [(sha256, len(data), data) for sha256, data in self._blobs.items()])
         except self._integrity_error as error:
-            library, sequence = self._events[0][:2]
+            library, sequence = self._events[0][:2] if self._events else ("?", 0)
             raise LogCorruptError(library, sequence, "a record stands behind the head already") from error
-        self._many(self._sql.move_head, self._heads)
-        self._many(self._sql.insert_answer, self._answers)
-        self._many(self._sql.insert_blob, [(sha256, len(data), data) for sha256, data in self._blobs.items()])
-
         for library, erasure in self._erasures:
             self._erase(library, erasure)
 

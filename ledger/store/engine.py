@@ -43,6 +43,9 @@ def make_engine(url: str) -> Engine:
         parsed.set(drivername="postgresql+psycopg"),
         paramstyle="format",
         pool_pre_ping=True,
+        # A connection for each thread that may serve a request.
+        pool_size=10,
+        max_overflow=40,
         connect_args={
             "options": "-c synchronous_commit=on -c lock_timeout=10000 -c idle_in_transaction_session_timeout=60000",
             "application_name": "sagebook",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,6 +23,11 @@ class Cheat:
     measured: bool = False
     """Whether it shows its nature only when it is timed."""
     mode: Mode = "hardened"
+
+
+def ordered(cheats: Iterable[Cheat]) -> list[Cheat]:
+    """Sort so that the judge works out each operator's answers once; what is timed comes last."""
+    return sorted(cheats, key=lambda cheat: (cheat.measured, cheat.operator, cheat.mode))
 
 
 CHEATS = (

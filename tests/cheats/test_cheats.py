@@ -7,18 +7,16 @@ import pytest
 from device.errors import InvalidOperator
 from tests.cheats.conftest import Judge
 from tests.cheats.sources import HERE
-from tests.cheats.table import CHEATS, Cheat
+from tests.cheats.table import CHEATS, Cheat, ordered
 
 ROWS = 34
-BY_OPERATOR = sorted(CHEATS, key=lambda cheat: (cheat.measured, cheat.operator, cheat.mode))
-"""In this order the judge works out each operator's answers once."""
 
 
 def _name(cheat: Cheat) -> str:
     return f"{cheat.file.rpartition('.')[0]}-{cheat.operator}{'-paper' if cheat.mode == 'paper' else ''}"
 
 
-@pytest.mark.parametrize("cheat", BY_OPERATOR, ids=_name)
+@pytest.mark.parametrize("cheat", ordered(CHEATS), ids=_name)
 def test_a_cheat_gets_the_verdict_that_names_it(cheat: Cheat, judge: Judge) -> None:
     """Outcome and summary are those of the table; a task that answers without work would pass is not accepted."""
     options = {"measure": cheat.measured, "mode": cheat.mode}

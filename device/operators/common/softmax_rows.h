@@ -1,5 +1,5 @@
 #pragma once
-// Softmax and log-softmax of one row of floats.
+// Softmax and log-softmax of one row of floats; x may be y in the first, not in the second.
 #include <cmath>
 
 #include "../common/functions.h"
@@ -28,7 +28,8 @@ inline void softmax_row(const float *x, float *y, int64_t n) {
 
 inline void log_softmax_row(const float *x, float *y, int64_t n) {
   const float top = largest_in(x, n);
-  const float size = static_cast<float>(std::log(sum_lanes(n, [=](int64_t i) { return exp_of(x[i] - top); })));
+  for (int64_t i = 0; i < n; ++i) y[i] = exp_of(x[i] - top);
+  const float size = static_cast<float>(std::log(sum_lanes(n, [=](int64_t i) { return y[i]; })));
   for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - top) - size;
 }
 

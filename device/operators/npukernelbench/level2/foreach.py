@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from device.operators.base import Operator, beside
+from device.operators.base import Operator, TensorSpec, beside
 from device.operators.formats import wide
 from device.operators.forms import nothing_summed
 from device.operators.npukernelbench.level2.lists import LISTS, ONE, WHOLE, Specs, first_list, in_lists, listed
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _FLOATS = ("float32", "float16", "bfloat16")
 _ROUNDING = "Half formats are computed in float32 and rounded once; a rounding after each step loses a digit."
+_TINY = (((TensorSpec((25,)),), "float16"), ((TensorSpec((1,) * 6), TensorSpec((2,) * 6)), "bfloat16"))
 _LAUNCH = "Lists are of any length and their tensors of any size, also one number: share out elements, not tensors."
 
 
@@ -134,10 +135,10 @@ def foreach(
     spans: dict[str, tuple[int, int]] | None = None,
     variants: dict[str, Attributes] | None = None,
     conditions: tuple[str, ...] = (),
+    full: Sequence[tuple[Specs, str]] = (),
 ) -> Operator:
-    """Make an operator whose outputs are tensors like those of its first list."""
-    full: list[tuple[Specs, str, str]] = [(ONE, "float16", next(iter(variants or {"": {}})))]
-    full += [(WHOLE, dtype, variant) for dtype in dtypes[-1:] for variant in variants or {"": {}}]
+    """Make an operator whose outputs are tensors like those of its first list; `full` names lists and their types."""
+    sizes = full or ((ONE, "float16"), (WHOLE, "float32"), (WHOLE, dtypes[-1]))
     return planned(
         name,
         formula,
@@ -153,7 +154,7 @@ def foreach(
         expert=beside(__file__, expert),
         traps=(*traps, _LAUNCH),
         conditions=conditions,
-        full=full,
+        full=[(specs, dtype, next(iter(variants or {"": {}}))) for specs, dtype in sizes],
     )
 
 
@@ -168,6 +169,8 @@ OPERATORS = (
         "ForeachAddScalarList", add_scalar_list, _torch("add", 1, scalars=True), "foreach_add_scalar_list.cpp",
         summary="out[i] = x[i] + s[i]; the last input holds the numbers s, float32, or int32 for int32 tensors.",
         scalars=True, dtypes=("float32", "float16", "int32"), spans={"int32": (-(2**30), 2**30)},
+        full=(((TensorSpec((48, 1024)),), "float16"),
+              ((TensorSpec((24, 32, 2, 5)), TensorSpec((3, 4, 5, 60))), "int32")),
         traps=("The scalars are the last input, one number a tensor; they are float32 beside half tensors.",
                "int32 beyond 2^24 does not survive a detour over float32."),
     ),
@@ -207,7 +210,8 @@ OPERATORS = (
     foreach(
         "ForeachLerpScalar", lerp_scalar, _torch("lerp", 2, "weight"), "foreach_lerp_scalar.cpp",
         summary="out[i] = x[i] + weight * (y[i] - x[i]); inputs are the lists x and y.",
-        values=("any", "any"), variants={"": {"weight": 0.5}, "zero": {"weight": 0.0}, "beyond": {"weight": 1.75}},
+        values=("any", "any"), full=_TINY,
+        variants={"": {"weight": 0.5}, "zero": {"weight": 0.0}, "beyond": {"weight": 1.75}},
         traps=(_ROUNDING, "A weight outside of 0 and 1 extrapolates; it is not clipped."),
     ),
     foreach(
@@ -233,7 +237,7 @@ OPERATORS = (
     foreach(
         "ForeachPowScalarAndTensor", pow_scalar_and_tensor, _power, "foreach_pow_scalar_and_tensor.cpp",
         summary="out[i] = scalar ^ x[i] for a list x of tensors; the scalar is positive.",
-        variants={"": {"scalar": 0.5}, "large": {"scalar": 2.5}},
+        variants={"": {"scalar": 0.5}, "large": {"scalar": 2.5}}, full=_TINY,
         traps=("The exponent's error is magnified: x * log(scalar) needs more bits than the answer.",
                "The base is the attribute, the exponent the tensor."),
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from device.operators.base import TensorSpec, beside
@@ -99,11 +100,13 @@ OPERATORS = (
     planned(
         "Cross", cross, baseline=cross_of_torch, expert=beside(__file__, "cross.cpp"), family="elementwise",
         summary="out[k] = a[k + 1] * b[k + 2] - a[k + 2] * b[k + 1] along the axis dim, which has size 3, k modulo 3.",
-        shapes=MATRICES, inputs=_triples, outputs=same_as(0), dtypes=("float32", "float16", "int32", "int8"),
-        variants={"": {"dim": -1}, "first": {"dim": 0}}, accumulation=nothing_summed,
+        shapes=replace(MATRICES, timed={"large": TensorSpec((80_000, 3)), "batch": TensorSpec((64, 1500, 3))}),
+        inputs=_triples, outputs=same_as(0), dtypes=("float32", "float16", "int32", "int8"),
+        variants={"": {"dim": -1}, "first": {"dim": 0}, "second": {"dim": 1}}, accumulation=nothing_summed,
         traps=(_VIEWS, "The axis of size 3 may be any: its elements may lie far apart.",
                "The difference of two products cancels; half numbers are subtracted in float32."),
-        full=dense_full(((48, 480, 3), "float32"), ((3, 512, 1024), "float16", "first"), ((48, 1024, 3), "int32")),
+        full=dense_full(((48, 3, 480), "float32", "second"), ((3, 512, 1024), "float16", "first"),
+                        ((48, 1024, 3), "int32")),
     ),
     planned(
         "Tril", tril, baseline=lambda x, *, diagonal: (x.tril(int(diagonal)),), expert=beside(__file__, "tril.cpp"),

@@ -61,15 +61,16 @@ def gelu_quant_of_torch(
     return rounded(g / step), step
 
 
-def dequant_swiglu_quant(
-    x: Tensor, weight_scale: Tensor, activation_scale: Tensor, smooth: Tensor, *offset: Tensor,
-    activate_left: float, dynamic: float,
-) -> tuple[Tensor, ...]:  # fmt: skip
-    """Scale int32 sums back, gate one half by silu of the other, and quantise.
+def dequant_swiglu_quant(x: Tensor, *others: Tensor, activate_left: float, dynamic: float) -> tuple[Tensor, ...]:
+    """Gate one half by silu of the other, and quantise; int32 is scaled back first, by column and by row.
 
     Static: out / smooth + offset. Dynamic: out * smooth by each row's own step, the second output.
     """
-    a = x.to(wide(weight_scale).dtype) * weight_scale * activation_scale
+    a, rest = wide(x), list(others)
+    if not x.is_floating_point():
+        weight_scale, activation_scale, *rest = others
+        a = x.to(weight_scale.dtype) * weight_scale * activation_scale
+    smooth, *offset = rest
     left, right = a.chunk(2, dim=-1)
     gate, value = (left, right) if activate_left else (right, left)
     g = gate / (1 + (-gate).exp()) * value
@@ -81,13 +82,14 @@ def dequant_swiglu_quant(
 
 
 def dequant_swiglu_quant_of_torch(
-    x: Tensor, weight_scale: Tensor, activation_scale: Tensor, smooth: Tensor, *offset: Tensor,
-    activate_left: float, dynamic: float,
-) -> tuple[Tensor, ...]:  # fmt: skip
+    x: Tensor, *others: Tensor, activate_left: float, dynamic: float
+) -> tuple[Tensor, ...]:
     """Write it with torch's own silu."""
     from torch.nn import functional  # noqa: PLC0415  (torch loads when a baseline runs)
 
-    left, right = (x * weight_scale * activation_scale).chunk(2, dim=-1)
+    scaled = not x.is_floating_point()
+    left, right = (x * others[0] * others[1] if scaled else wide(x)).chunk(2, dim=-1)
+    smooth, *offset = others[2:] if scaled else others
     gate, value = (left, right) if activate_left else (right, left)
     g = functional.silu(gate) * value
     if not dynamic:
@@ -140,10 +142,11 @@ def _sums(first: TensorSpec, dtype: str, attributes: Attributes) -> tuple[Tensor
     made = TensorSpec(shape)
     if first.strides is not None:
         made = padded(shape) if first.strides[-1] == 1 else swapped(shape)
-    scales = (TensorSpec(shape[-1:], values="small"), column(first, values="positive"))
+    scales = (TensorSpec(shape[-1:], values="small"), column(first, values="positive")) if dtype == "int32" else ()
     offset = () if attributes["dynamic"] else (row(first, "float32"),)
-    # No zeros: a row that is all zeros has no step.
-    return like(made, dtype, span=(1, 3000)), *scales, row(first, "float32", "positive"), *offset
+    # No zeros, and nothing that a gate shuts out: a row that is all zeros has no step.
+    x = like(made, dtype, span=(1, 3000)) if scales else like(made, dtype, "positive")
+    return x, *scales, row(first, "float32", "positive"), *offset
 
 
 def _gated_outputs(case: Case) -> tuple[TensorSpec, ...]:
@@ -179,17 +182,17 @@ OPERATORS = (
     planned(
         "DequantSwigluQuant", dequant_swiglu_quant, baseline=dequant_swiglu_quant_of_torch,
         expert=beside(__file__, "dequant_swiglu_quant.cpp"),
-        summary=("a = x * weight_scale * activation_scale, x int32 [.., 2 n]; g = silu(gate) * value, gate the "
-                 "right half "
-                 "of a unless activate_left; static: out = round(g / smooth + offset) in int8; dynamic: h = g * "
-                 "smooth, "
-                 "step = max |h| / 127 of each row, out = round(h / step), outputs out, step; inputs x, weight_scale "
+        summary=("a = x, or x * weight_scale * activation_scale for int32 x [.., 2 n]; g = silu(gate) * value, "
+                 "gate the right half of a unless activate_left; static: out = round(g / smooth + offset) in int8; "
+                 "dynamic: h = g * smooth, step = max |h| / 127 of each row, out = round(h / step), outputs out, step; inputs x, weight_scale "
                  "[2 n], activation_scale [.., 1], smooth [n] and, if static, offset [n], all float32."),
-        shapes=rows(timed=((128, 1024), (16, 4096))), inputs=_sums, outputs=_gated_outputs, dtypes=("int32",),
+        shapes=rows(timed=((128, 1024), (16, 4096))), inputs=_sums, outputs=_gated_outputs,
+        dtypes=("int32", "float16", "bfloat16"),
         variants={"": {"activate_left": 0, "dynamic": 0}, "dynamic": {"activate_left": 1, "dynamic": 1}},
         traps=(_LIMITS, _DYNAMIC, _EVEN, "The static form divides by smooth, the dynamic one multiplies by it."),
-        full=dense_full(((128, 256), "int32"), ((4096, 4096), "int32", "dynamic"), ((256, 192), "int32", "dynamic")),
-        conditions=("Sums are positive.", "Scales are at least 2^-16."),
+        full=dense_full(((128, 256), "float16"), ((4096, 4096), "bfloat16", "dynamic"),
+                        ((256, 192), "int32", "dynamic")),
+        conditions=("x is above 0.", "Scales are at least 2^-16."),
     ),
     planned(
         "AddRmsNormQuant", add_rms_norm_quant, baseline=add_rms_norm_quant_of_torch,

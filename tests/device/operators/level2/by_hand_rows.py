@@ -165,9 +165,12 @@ def gelu_quant(x, scale, *offset, approximate, dynamic):
     return by_rows(g) if dynamic else (to_bytes(g + offset[0]),)
 
 
-def dequant_swiglu_quant(x, weight_scale, activation_scale, smooth, *offset, activate_left, dynamic):
-    a = np.einsum("...j,j,...k->...j", x.astype(np.float64), weight_scale, activation_scale)
-    n = a.shape[-1] // 2
+def dequant_swiglu_quant(x, *others, activate_left, dynamic):
+    a, n = x.astype(np.float64), x.shape[-1] // 2
+    if x.dtype.kind == "i":
+        weight_scale, activation_scale, *others = others
+        a = np.einsum("...j,j,...k->...j", a, weight_scale, activation_scale)
+    smooth, *offset = others
     left, right = a[..., :n], a[..., n:]
     g = silu(left) * right if activate_left else silu(right) * left
     return by_rows(g * smooth) if dynamic else (to_bytes(g / smooth + offset[0]),)

@@ -37,7 +37,7 @@ class Distiller:
                 continue
             if stage is not None:
                 self.journal.model_cost(
-                    stage, draft.usage, f"distill.{waiting.experience}", upkeep_of=waiting.experience
+                    stage, draft.usage, f"distill.{waiting.experience}", upkeep=True, experience=waiting.experience
                 )
             rule = wire.NewRule(
                 text=draft.text,

@@ -63,6 +63,18 @@ int attend(const float *q, const float *k, const float *v, float *out, int64_t m
   return 0;
 }
 
+// Takes the mean row off all rows, and returns it. A softmax over keys does not see it, and scores far from zero do not
+// lose their digits to it.
+inline std::vector<double> centre(float *x, int64_t rows, int64_t columns) {
+  std::vector<double> mean(columns);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) mean[j] += x[i * columns + j];
+  for (double &m : mean) m /= static_cast<double>(rows);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) x[i * columns + j] = static_cast<float>(x[i * columns + j] - mean[j]);
+  return mean;
+}
+
 inline void no_mask(int64_t, float *) {}
 
 }  // namespace

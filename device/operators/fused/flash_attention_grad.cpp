@@ -12,16 +12,6 @@ int turned_product(const float *a, const float *b, float *c, int64_t m, int64_t 
   return gemm(left.matrix(), right.matrix(), out.matrix(), [](int64_t, vfloat v) { return v; });
 }
 
-// Takes the mean row off all rows.
-void centre(float *x, int64_t rows, int64_t columns) {
-  std::vector<double> mean(columns);
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j) mean[j] += x[i * columns + j];
-  for (double &m : mean) m /= static_cast<double>(rows);
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j) x[i * columns + j] = static_cast<float>(x[i * columns + j] - mean[j]);
-}
-
 }  // namespace
 
 extern "C" int sagebook_kernel(const sb_tensor *inputs, int64_t n_inputs, sb_tensor *outputs, int64_t n_outputs,

@@ -1,4 +1,5 @@
-// Attention under a mask, a block of queries at a time; the row's largest score and sum of weights are kept.
+// Attention under a mask, a block of queries at a time; the row's largest score and sum of weights are kept. Scores are
+// those of keys moved to zero, what was taken off is put back into the largest one.
 #include "sagebook_kernel.h"
 #include "../common/attend.h"
 
@@ -13,6 +14,9 @@ extern "C" int sagebook_kernel(const sb_tensor *inputs, int64_t n_inputs, sb_ten
   const float scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(d)));
   constexpr int64_t ROWS = 48;
   const int64_t blocks = (s + ROWS - 1) / ROWS;
+  std::vector<std::vector<double>> means(heads);
+#pragma omp parallel for schedule(static) if (heads * t * d >= SB_PARALLEL)
+  for (int64_t h = 0; h < heads; ++h) means[h] = centre(k.data() + h * t * d, t, d);
   int failed = 0;
 #pragma omp parallel for schedule(dynamic) if (heads * blocks > 1 && heads * s * t * d >= 16 * SB_PARALLEL)
   for (int64_t job = 0; job < heads * blocks; ++job) {
@@ -25,7 +29,11 @@ extern "C" int sagebook_kernel(const sb_tensor *inputs, int64_t n_inputs, sb_ten
       const auto *hidden = static_cast<const uint8_t *>(mask.data) + (first + i) * mask.strides[0];
       for (int64_t j = 0; j < t; ++j)
         row[j] = j > 0 && hidden[j * mask.strides[1]] ? -__builtin_inff() : row[j] * scale;
-      sums.data()[at + i] = static_cast<float>(weigh(row, t, most.data() + at + i));
+      double taken = 0;
+      for (int64_t l = 0; l < d; ++l) taken += q.data()[(at + i) * d + l] * means[h][l];
+      float largest = 0;
+      sums.data()[at + i] = static_cast<float>(weigh(row, t, &largest));
+      most.data()[at + i] = static_cast<float>(largest + taken * scale);
     }
     code = code ? code : product(scores.data(), v.data() + h * t * d, out.data() + at * d, rows, t, d);
     for (int64_t i = 0; i < rows; ++i)

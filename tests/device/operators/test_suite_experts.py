@@ -1,6 +1,12 @@
-"""Expert kernels of the suites beside the starter one pass the hardened judge, every case and hidden shape."""
+"""Expert kernels of levels 1 and 3 and of the fused operators pass the hardened judge, every case and hidden shape.
+
+Compiling takes most of the time: without a wish for more, those are judged that between them use every shared header
+and every form of operator; with `SAGEBOOK_ALL_EXPERTS=1` in the environment all are.
+"""
 
 from __future__ import annotations
+
+import os
 
 import pytest
 
@@ -13,12 +19,18 @@ OWN = [
     name
     for suite in ("npukernelbench", "fused")
     for name in names(suite)
-    if get(name).level != 2 and get(name).expert is not None
+    if get(name).level != 2 and get(name).expert_file is not None
 ]
+USUAL = (
+    *("Less", "GatherV3", "CosMath", "CastMath", "Sasum", "StridesliceNegConcatV2"),
+    *("GroupGemm", "GroupedMatmulSliceKPerTokenDequant", "Mla", "TopKV3"),
+    *("AddRmsNormDynamicQuant", "CrossEntropyLossWithGrad", "FusionAttention"),
+)
+JUDGED = OWN if os.environ.get("SAGEBOOK_ALL_EXPERTS") == "1" else USUAL
 ROOM = Limits(call_seconds=10.0)
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", JUDGED)
 def test_expert_passes_the_hardened_judge(name, judge) -> None:
     """Correct under every distribution, byte-identical when repeated, and no constant would have passed."""
     data = judge(get(name).expert, get(name), limits=ROOM, seed=29).data
@@ -30,10 +42,8 @@ def test_expert_passes_the_hardened_judge(name, judge) -> None:
 @pytest.mark.parametrize(
     ("name", "right", "wrong"),
     [
-        ("CastMath", "v != 0; });", "v; });"),
         ("Icamax", "at + 1", "at"),
         ("ScatterList", "pair[indices.strides[1]] : 0", "pair[indices.strides[1]] : pair[indices.strides[1]]"),
-        ("GroupedMatmulSliceK", "columns(a, 1, begin, end)", "columns(a, 1, 0, end - begin)"),
         ("TopKV3", "0xffffffffffull - (keys[i] & 0xffffffffffull)", "keys[i] & 0xffffffffffull"),
     ],
 )

@@ -278,3 +278,10 @@ def text_of(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         typer.echo(f"sagebook: {path} can not be read: {error}", err=True)
         raise typer.Exit(2) from None
+
+
+def configure_logging() -> None:
+    """Log as the settings say."""
+    from ledger.bootstrap import configure_logging as configure  # noqa: PLC0415 - `--help` needs none
+
+    configure(settings_with())

@@ -75,7 +75,10 @@ def _verify(app: typer.Typer) -> None:
         server: cli.Server = None,
         as_json: cli.AsJson = False,
     ) -> None:
-        """Check every stored record against the chain and the checkpoints; exit code 7 where one does not hold."""
+        """Check every stored record against the chain and the checkpoints, and every blob that one names.
+
+        Exit code 7 where one does not hold.
+        """
         notes = [cli.text_of(path) for path in kept or []]
         if key is not None and "+" not in key:
             key = cli.text_of(Path(key)).strip()
@@ -84,7 +87,8 @@ def _verify(app: typer.Typer) -> None:
             if as_json:
                 cli.show(verdict)
             elif verdict.ok:
-                typer.echo(f"clean: {verdict.events} events, head {verdict.head}")
+                erased = f", {verdict.erased_blobs} erased" if verdict.erased_blobs else ""
+                typer.echo(f"clean: {verdict.events} events, {verdict.blobs} blobs{erased}, head {verdict.head}")
             else:
                 typer.echo(f"not clean at sequence {verdict.bad_sequence}: {verdict.reason}")
             if not verdict.ok:
@@ -161,7 +165,7 @@ def _copy(app: typer.Typer) -> None:
         target: Annotated[str, typer.Argument(help="URL of an empty one.", show_default=False)],
         as_json: cli.AsJson = False,
     ) -> None:
-        """Copy a ledger between databases, record for record; a new PostgreSQL needs `sagebook db upgrade` first."""
+        """Copy a ledger between databases, record for record; the schema of a new PostgreSQL is made first."""
         from ledger.store import move  # noqa: PLC0415 - see backup
 
         with _copying() as progress:
@@ -171,9 +175,7 @@ def _copy(app: typer.Typer) -> None:
 @contextmanager
 def _copying() -> Iterator[Progress]:
     """Shows what is being done once it takes long; refusals end the command."""
-    from ledger.bootstrap import configure_logging  # noqa: PLC0415
-
-    configure_logging(cli.settings_with())
+    cli.configure_logging()
     began = last = time.monotonic()
 
     def progress(what: str, done: int, of: int) -> None:

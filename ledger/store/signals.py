@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from typing import Any
-
-import psycopg
+from typing import TYPE_CHECKING, Any
 
 from ledger.store.bell import Bell
+
+if TYPE_CHECKING:
+    import psycopg
 
 CHANNEL = "sagebook_grown"
 _LONGEST = 7900
@@ -46,6 +47,8 @@ class Teller:
             self._thread.join()
 
     def _run(self) -> None:
+        import psycopg  # noqa: PLC0415 - an extra; this module is imported without it, too
+
         while not self._stop.is_set():
             try:
                 with psycopg.connect(self._target, autocommit=True) as connection:
@@ -91,6 +94,8 @@ class Listener:
             self._thread.join()
 
     def _run(self) -> None:
+        import psycopg  # noqa: PLC0415 - an extra; this module is imported without it, too
+
         while not self._stop.is_set():
             try:
                 with psycopg.connect(self._target, autocommit=True, application_name="sagebook-listen") as connection:

@@ -184,8 +184,9 @@ OPERATORS = (
         expert=beside(__file__, "dequant_swiglu_quant.cpp"),
         summary=("a = x, or x * weight_scale * activation_scale for int32 x [.., 2 n]; g = silu(gate) * value, "
                  "gate the right half of a unless activate_left; static: out = round(g / smooth + offset) in int8; "
-                 "dynamic: h = g * smooth, step = max |h| / 127 of each row, out = round(h / step), outputs out, step; inputs x, weight_scale "
-                 "[2 n], activation_scale [.., 1], smooth [n] and, if static, offset [n], all float32."),
+                 "dynamic: h = g * smooth, step = max |h| / 127 of each row, out = round(h / step), outputs out, step; "
+                 "inputs x, for int32 weight_scale [2 n] and activation_scale [.., 1], then smooth [n] and, if "
+                 "static, offset [n], all float32."),
         shapes=rows(timed=((128, 1024), (16, 4096))), inputs=_sums, outputs=_gated_outputs,
         dtypes=("int32", "float16", "bfloat16"),
         variants={"": {"activate_left": 0, "dynamic": 0}, "dynamic": {"activate_left": 1, "dynamic": 1}},

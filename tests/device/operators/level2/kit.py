@@ -10,7 +10,7 @@ import torch
 from device.operators import Case, Operator
 from device.operators.check import draw
 
-SMALL = 200_000
+SMALL = 50_000
 
 
 def cases_of(operator: Operator, seed: int = 5) -> Iterator[Case]:

@@ -262,8 +262,12 @@ class Journal(Shelf):
         except errors.StageClosedError:
             return self._call("stage", lambda: self.client.stage(self.library, stage.id)).score
         except errors.EvidenceMissingError:
-            self._call(f"{stage.id}.abandon", lambda: self.client.abandon_stage(self.library, stage.id, _line(reason)))
+            self.abandon(stage, reason)
             return None
+
+    def abandon(self, stage: OpenStage, reason: str) -> None:
+        """Close the stage without a score."""
+        self._call(f"{stage.id}.abandon", lambda: self.client.abandon_stage(self.library, stage.id, _line(reason)))
 
     # --- what an interrupted task needs ----------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from agent.calls import Calls
@@ -31,12 +31,25 @@ class Lessons:
     record: bool = True
     """False: neither repairs nor patterns are recorded."""
 
-    def learn(self, card: OperatorCard, task: str, history: Sequence[Attempt], calls: Calls) -> None:
-        """Record what the task taught, then distill what is due. Called before the task is finished."""
+    def learn(
+        self,
+        card: OperatorCard,
+        task: str,
+        history: Sequence[Attempt],
+        calls: Calls,
+        still_fails: Callable[[OperatorCard, Attempt, Attempt], bool],
+    ) -> None:
+        """Record what the task taught, then distill what is due. Called before the task is finished.
+
+        `still_fails` judges a failed version on the inputs that the version after it passed. A wrong answer alone
+        depends on them; a text that does not compile or a kernel that crashes or hangs was repaired whatever they were.
+        """
         stages = self.journal.task(task)
         stage = stages.stages[-1].stage if stages is not None and stages.stages else None
         if self.record:
             for failed, repaired in repairs(history):
+                if failed.outcome == "wrong" and not still_fails(card, failed, repaired):
+                    continue
                 new = self._repair(card, task, failed, repaired)
                 if self.journal.record(new):
                     self.progress.note(f"experience recorded: {new.experience}")

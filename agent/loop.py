@@ -21,10 +21,10 @@ from agent import memory
 from agent.budget import Budget
 from agent.calls import Calls
 from agent.config import LoopSettings
-from agent.errors import ModelError, NothingMore, StageOver, StageSolved
+from agent.errors import ModelError, NothingMore, StageOver, StageSolved, TimeSpent
 from agent.journal import Journal, OpenStage
 from agent.lessons import Lessons
-from agent.port import Context, Model, Proposal, StageKind, Usage, Workbench
+from agent.port import Attempt, Context, Model, OperatorCard, Proposal, StageKind, Usage, Workbench
 from agent.progress import Progress, Silent, TaskResult
 from agent.retry import Retries
 from agent.work import Proposed, Work
@@ -59,8 +59,12 @@ class Loop:
         reason = ""
         for kind in STAGES:
             reason = self._stage(work, kind) or reason
-        self.lessons.learn(work.card, work.task.task, work.history, work.calls)
+        self.lessons.learn(work.card, work.task.task, work.history, work.calls, self._still_fails)
         result = work.result(reason)
+        if work.measured and self._optimization_due(work):
+            # The clock ended it, not its rounds: the next run of the same name goes on with what is left.
+            self.progress.done(result)
+            return result
         self.journal.finish(work.task.task, solved=result.solved, summary=_summary(result))
         self.progress.done(result)
         return result
@@ -79,11 +83,27 @@ class Loop:
             while True:
                 self._round(work, stage)
         except StageOver as over:
-            reason = over.reason
+            ended, reason = over, over.reason
         self._decide_rest(work, stage, reason)
-        score = self.journal.close(stage, reason)
+        if isinstance(ended, TimeSpent) and not work.improved:
+            # A slow machine is no evidence against what was adopted.
+            self.journal.abandon(stage, reason)
+            score = None
+        else:
+            score = self.journal.close(stage, reason)
+            work.scored.add(kind)
         self.progress.stage(kind, score, reason)
         return reason
+
+    def _optimization_due(self, work: Work) -> bool:
+        """Tell whether rounds are left for an optimization that has no score yet."""
+        scored = any(s.kind == "optimization" and s.status == "scored" for s in work.task.stages)
+        return not scored and "optimization" not in work.scored and work.budget.left > 0
+
+    def _still_fails(self, card: OperatorCard, failed: Attempt, repaired: Attempt) -> bool:
+        """Judge the failed version on the very inputs that the repaired one passed: luck with a draw is no repair."""
+        seed = judge_seed(self.settings.seed, card.name, repaired.round)
+        return self.workbench.judge(failed.source, card.name, seed=seed).outcome != "correct"
 
     def _due(self, work: Work, kind: StageKind) -> bool:
         """Tell whether a stage has anything to do; one that is open is always closed first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from agent.budget import Budget
@@ -22,16 +23,35 @@ class Work:
     history: list[Attempt] = field(default_factory=list)
     query: str | None = None
     """What the model wants to search the memory for next."""
+    scored: set[StageKind] = field(default_factory=set)
+    """Stages that this run closed for good."""
 
     @property
     def measured(self) -> list[Attempt]:
         """Correct candidates with a latency, in order."""
         return [item for item in self.history if item.outcome == "correct" and item.latency_ms is not None]
 
+    @property
+    def best(self) -> Attempt | None:
+        """The fastest correct candidate; the first one, unless another is faster by more than the noise of both."""
+        measured = self.measured
+        if not measured:
+            return None
+        first = measured[0]
+        faster = [
+            item for item in measured if _gain(first, item) > math.hypot(first.noise_ms or 0.0, item.noise_ms or 0.0)
+        ]
+        return min(faster, key=lambda item: item.latency_ms or 0.0, default=first)
+
+    @property
+    def improved(self) -> bool:
+        """Whether a candidate is faster than the first correct one by more than the noise."""
+        return bool(self.measured) and self.best is not self.measured[0]
+
     def result(self, reason: str, *, continued: bool = False) -> TaskResult:
         """Say how the task stands."""
         measured = self.measured
-        best = min(measured, key=lambda item: item.latency_ms or 0.0, default=None)
+        best = self.best
         return TaskResult(
             task=self.task.task,
             operator=self.card.name,
@@ -44,6 +64,10 @@ class Work:
             reason=reason,
             continued=continued,
         )
+
+
+def _gain(first: Attempt, later: Attempt) -> float:
+    return (first.latency_ms or 0.0) - (later.latency_ms or 0.0)
 
 
 @dataclass(frozen=True, slots=True)

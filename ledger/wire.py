@@ -513,6 +513,10 @@ class Verification(Wire):
     head: str
     bad_sequence: int | None = None
     reason: str | None = None
+    blobs: int = 0
+    """Blobs that events name and whose content was hashed anew."""
+    erased_blobs: int = 0
+    """Blobs that a redaction erased."""
 
 
 class Difference(Wire):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ledger import wire, wire_proofs
+from ledger.commands import evidence
 from ledger.service import Ledger
 from ledger.store import chain
 
@@ -34,8 +35,20 @@ def consistency(ledger: Ledger, library: str, first: int, second: int | None) ->
 
 
 def verify(ledger: Ledger, library: str, asked: wire_proofs.VerificationRequest) -> wire.Verification:
-    """Check the whole log, by itself and by checkpoints."""
-    return shown(library, ledger.proofs.verify(library, asked.checkpoints, asked.key))
+    """Check the whole log, by itself and by checkpoints, and the blobs that it names."""
+    verdict = shown(library, ledger.proofs.verify(library, asked.checkpoints, asked.key))
+    if not verdict.ok:
+        return verdict
+    found = evidence.check(ledger, library)
+    return verdict.model_copy(
+        update={
+            "ok": found.bad_sequence is None,
+            "blobs": found.checked,
+            "erased_blobs": found.erased,
+            "bad_sequence": found.bad_sequence,
+            "reason": found.reason,
+        }
+    )
 
 
 def shown(library: str, verdict: chain.Verdict) -> wire.Verification:

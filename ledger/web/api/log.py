@@ -16,6 +16,7 @@ from ledger.service import Call, event_record
 from ledger.trace import import_trace
 from ledger.transfer import export_trace
 from ledger.web.calls import TheActor, TheLedger, reply
+from ledger.wire_proofs import VerificationRequest
 
 router = APIRouter(prefix="/v1/libraries/{library}", tags=["log"])
 
@@ -108,5 +109,5 @@ def export(library: str, ledger: TheLedger) -> StreamingResponse:
 
 @router.get("/verification")
 def verify(library: str, ledger: TheLedger) -> wire.Verification:
-    """Check every stored record against the hash chain and the head."""
-    return proofs.shown(library, ledger.verify(library))
+    """Check every stored record against the hash chain and the head, and every blob that one names."""
+    return proofs.verify(ledger, library, VerificationRequest())

@@ -120,16 +120,58 @@ def _described(record: dict[str, Any]) -> Iterator[str]:
             yield from (f"    {line}" for line in record[title])
 
 
+@device.command(epilog="Example: sagebook device suite KernelBench --task 19_ReLU")
+def suite(
+    path: Annotated[Path, typer.Argument(help="A checkout of KernelBench or of NPUKernelBench.")],
+    form: Annotated[str | None, typer.Option(help="kernelbench or npukernelbench; else told by the folders.")] = None,
+    task: Annotated[str | None, typer.Option(help="Look at this task alone.")] = None,
+    as_json: _JSON = False,
+) -> None:
+    """Run each task of a suite's checkout once, confined, and list what loads, and what is refused and why."""
+    from dataclasses import asdict, replace  # noqa: PLC0415
+
+    from device.errors import DeviceError  # noqa: PLC0415
+    from device.suites import listing, tasks  # noqa: PLC0415
+
+    seen = []
+    try:
+        reading = tasks.read(path, form)
+        if task is not None:
+            one = reading.find(task)
+            kept, bad = ((one,), ()) if isinstance(one, tasks.Task) else ((), (one,))
+            reading = replace(reading, tasks=kept, refused=bad)
+        total = len(reading.tasks) + len(reading.refused)
+        for one_seen in listing.look(reading):
+            seen.append(one_seen)
+            if not as_json:
+                _say(f"{one_seen.state:<8} {one_seen.name:<48} {one_seen.detail}")
+            elif sys.stderr.isatty():
+                typer.echo(f"\r{len(seen)} of {total}", err=True, nl=len(seen) == total)
+    except DeviceError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(FAILED) from error
+    if as_json:
+        _print({"path": str(path), "form": reading.form, "tasks": [asdict(one_seen) for one_seen in seen]})
+    else:
+        loads = sum(one_seen.state == "loads" for one_seen in seen)
+        _say(f"{reading.form}: {loads} of {total} tasks load, {total - loads} are refused")
+
+
 @device.command(epilog="Example: sagebook device evaluate kernel.cpp --operator softmax")
 def evaluate(
     file: Annotated[Path, typer.Argument(help="The candidate's source, or - for standard input.")],
-    operator: Annotated[str, typer.Option(help="Name of the operator, from `sagebook device operators`.")],
+    operator: Annotated[str, typer.Option(help="Name of the operator, from `sagebook device operators`.")] = "",
     seed: Annotated[int, typer.Option(help="Seed of the inputs and of the hidden cases.")] = 0,
     on: Annotated[str, typer.Option("--device", help="cpu, npu, cuda or null.")] = "cpu",
-    language: Annotated[str, typer.Option(help="Language of the source.")] = "cpp",
+    language: Annotated[
+        str | None,
+        typer.Option(help="cpp or python, for a suite's task kernelbench too; else cpp, or told by the text."),
+    ] = None,
     mode: Annotated[str, typer.Option(help="hardened, or paper: the source's protocol.")] = "hardened",
     rule: Annotated[str | None, typer.Option(help="hardened, npukernelbench or literal; else the mode's.")] = None,
     measure: Annotated[bool, typer.Option(help="Time a correct candidate against torch.")] = True,
+    suite: Annotated[Path | None, typer.Option(help="A checkout of a public suite, with --task.")] = None,
+    task: Annotated[str, typer.Option(help="Name of the task, from `sagebook device suite PATH`.")] = "",
     as_json: _JSON = False,
 ) -> None:
     """Judge one candidate. Exit code 0: correct; 7: judged and not correct; 1: could not be judged."""
@@ -138,12 +180,19 @@ def evaluate(
     import device as house  # noqa: PLC0415
     from device.errors import DeviceError  # noqa: PLC0415
 
+    if (suite is None) == (not operator) or (suite is not None) != bool(task) or (suite is not None and on != "cpu"):
+        raise typer.BadParameter("give --operator NAME, or on the cpu --suite PATH with --task NAME")
     try:
         source = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8", errors="surrogateescape")
-        report = house.evaluate(
-            source, operator, device=on, language=language, mode=cast("Mode", mode),
-            rule=cast("RuleName | None", rule), seed=seed, key=house.load_judge_key(), measure=measure,
-        )  # fmt: skip
+        how: Any = {"mode": cast("Mode", mode), "rule": cast("RuleName | None", rule), "seed": seed, "measure": measure}
+        if suite is None:
+            report = house.evaluate(
+                source, operator, device=on, language=language or "cpp", key=house.load_judge_key(), **how
+            )
+        else:
+            from device.suites import command  # noqa: PLC0415
+
+            report = command.evaluate(source, suite, task, language=language, key=house.load_judge_key(), **how)
     except (DeviceError, OSError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(FAILED) from error

@@ -112,3 +112,30 @@ class ReportRejected(DeviceError):
 
     def __init__(self, detail: str) -> None:
         super().__init__(f"this report cannot be trusted: {detail}")
+
+
+class SuiteUnreadable(DeviceError):
+    """A path holds no checkout of the suite that it was said to be."""
+
+    def __init__(self, path: Path, problem: str) -> None:
+        self.path, self.problem = path, problem
+        super().__init__(
+            f"{path} is no checkout that can be read: {problem}; give the folder that holds the tasks' folders"
+        )
+
+
+class UnknownTask(DeviceError):
+    """A suite has no task of this name, or more than one."""
+
+    def __init__(self, name: str, close: Sequence[str]) -> None:
+        self.name, self.close = name, tuple(close)
+        hint = f"; close names: {', '.join(close)}" if close else ""
+        super().__init__(f"the suite has no one task named {name!r}{hint}; `sagebook device suite PATH` lists all")
+
+
+class TaskRefused(DeviceError):
+    """A task of a suite cannot be judged: what stands in the way is in it, not in any candidate."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name, self.reason = name, reason
+        super().__init__(f"task {name} is refused: {reason}")

@@ -79,31 +79,46 @@ class Judge:
             verification = verify(backend, build, suite, limits, threads, repeat=operator.deterministic)
             if verification.ok and measure:
                 measurement = measure_cases(backend, build, operator, private, mode, rule, limits, threads)
-        data = {
-            "format": report.FORMAT,
-            "id": str(uuid.uuid4()),
-            "created": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            "judge": {"name": "sagebook-device", "version": __version__, "mode": mode, "rule": rule},
-            **_surroundings(description),
-            "operator": {
-                "name": operator.name,
-                "level": operator.level,
-                "family": operator.family,
-                "dtype": operator.cases[0].inputs[0].dtype,
-            },
-            "candidate": {
-                "language": language,
-                "source_sha256": hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest(),
-                "artefact_sha256": build.artefact_sha256,
-            },
-            "seed": seed,
-            **_verdict(build, verification, measurement),
-            "costs": {
-                "compile_seconds": build.seconds,
-                "device_seconds": time.monotonic() - begin if build.ok else 0.0,
-            },
-        }
+        data = compose(
+            description, operator=described(operator), source=source, language=language, mode=mode, rule=rule,
+            seed=seed, build=build, verification=verification, measurement=measurement,
+            device_seconds=time.monotonic() - begin if build.ok else 0.0,
+        )  # fmt: skip
         return report.sign(data, self._key)
+
+
+def described(operator: Operator) -> dict[str, Any]:
+    """Put an operator into the report's words."""
+    return {
+        "name": operator.name,
+        "level": operator.level,
+        "family": operator.family,
+        "dtype": operator.cases[0].inputs[0].dtype,
+    }
+
+
+def compose(
+    description: DeviceDescription, *, operator: dict[str, Any], source: str, language: str, mode: Mode,
+    rule: RuleName, seed: int, build: Build, verification: Verification | None, measurement: Measurement | None,
+    device_seconds: float,
+) -> dict[str, Any]:  # fmt: skip
+    """Put everything that was seen of one candidate into the report's form."""
+    return {
+        "format": report.FORMAT,
+        "id": str(uuid.uuid4()),
+        "created": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "judge": {"name": "sagebook-device", "version": __version__, "mode": mode, "rule": rule},
+        **_surroundings(description),
+        "operator": operator,
+        "candidate": {
+            "language": language,
+            "source_sha256": hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest(),
+            "artefact_sha256": build.artefact_sha256,
+        },
+        "seed": seed,
+        **_verdict(build, verification, measurement),
+        "costs": {"compile_seconds": build.seconds, "device_seconds": device_seconds},
+    }
 
 
 def evaluate(

@@ -233,3 +233,22 @@ def _environment(threads: int, fill: int) -> dict[str, str]:
         "OMP_DYNAMIC": "false",
         **QUIET_POOL,
     }
+
+
+def start_program(
+    command: Sequence[str], place: Path, limits: Limits, threads: int, status: int, errors: int,
+    masks: Sequence[Path] = (),
+) -> subprocess.Popen[bytes]:  # fmt: skip
+    """Start a program that talks over its standard input and output; it can write to no file, and sees no `masks`.
+
+    The jail writes its `Started` and `Ended` messages to the descriptor `status`; standard error goes to `errors`.
+    """
+    arguments = _limit_arguments(
+        limits, memory=limits.memory, cpu=limits.total_seconds * threads, file_bytes=limits.file_bytes, files=256
+    )
+    return subprocess.Popen(  # noqa: S603  (the jail is ours; what it runs is confined)
+        [str(native().jail), "command", f"place={place}", f"status={status}", *arguments,
+         *(f"mask={mask}" for mask in masks), "--", *command],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, cwd=place, pass_fds=(status,),
+        start_new_session=True, env={**_environment(threads, 0), "TMPDIR": str(place), "HOME": str(place)},
+    )  # fmt: skip

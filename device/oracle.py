@@ -285,7 +285,8 @@ def _tell_single_numbers_apart(problems: list[Problem]) -> list[Problem]:
     told = {
         p.name
         for p, other in zip(single, single[1:] + single[:1], strict=True)
-        if all(
+        if len(p.expected) == len(other.expected)
+        and all(
             e.reference.any() and not compare(e, o.reference.reshape(e.reference.shape)).ok
             for e, o in zip(p.expected, other.expected, strict=True)
         )

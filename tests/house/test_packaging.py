@@ -137,7 +137,8 @@ def test_the_device_says_which_extra_it_needs(base: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("house", "extras"), [("ledger", ["dense", "postgres", "sqlite"]), ("device", ["device", "npu"]), ("agent", ["agent"])]
+    ("house", "extras"),
+    [("ledger", ["dense", "postgres", "sqlite"]), ("device", ["device", "npu"]), ("agent", ["agent"])],
 )
 def test_what_a_house_imports_is_declared(house: str, extras: list[str]) -> None:
     """A package that only another package brings may be gone with that package's next release."""

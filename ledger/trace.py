@@ -6,6 +6,7 @@ report, and is recorded as such.
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 from collections.abc import Iterable
 from typing import Annotated, Literal
@@ -98,6 +99,8 @@ def import_trace(
         before = state.sequence
     records = 0
     for number, line in enumerate(lines, 1):
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)  # noqa: PLW2901 - the mark is no part of the first record
         if not line.strip():
             continue
         records += _import_line(ledger, call, library, number, line, resume=resume)
@@ -113,7 +116,15 @@ def _held(state: State, record: ExperienceRecord | StageRecord | RuleRecord | Re
             return known is not None and known.body == hashlib.sha256(record.body.encode()).hexdigest()
         case StageRecord():
             stage = state.stages.get(record.id)
-            return stage is not None and stage.status == "scored" and stage.operator == record.operator
+            return (
+                stage is not None
+                and stage.status == "scored"
+                and (stage.task, stage.operator, stage.kind) == (record.task, record.operator, record.kind)
+                and tuple(stage.retrieved) == tuple(dict.fromkeys(record.retrieved))
+                and stage.outcome is not None
+                and (stage.outcome.correct, stage.outcome.first_ms, stage.outcome.best_ms)
+                == (record.outcome.correct, record.outcome.first_ms, record.outcome.best_ms)
+            )
         case RuleRecord():
             known = state.experiences.get(record.experience)
             return known is not None and known.rule == hashlib.sha256(record.text.encode()).hexdigest()

@@ -12,7 +12,7 @@ import pytest
 
 from tests.sources import ROOT, relative, tracked
 
-NAMES = {"setup", "run", "test", "lint", "bench", "serve"}
+NAMES = {"setup", "run", "test", "lint", "bench", "serve", "hostile"}
 # What a minimal Debian has: the coreutils and friends that the set-up calls, no compiler.
 TOOLS = ("bash", "dirname", "sha256sum", "cut", "cat", "sed", "mkdir", "flock", "grep", "tr", "tail", "rm", "mv", "tee")
 
@@ -22,7 +22,7 @@ def _shell_files() -> list[Path]:
 
 
 def test_scripts_are_the_promised_ones() -> None:
-    """The README and the Makefile promise these six."""
+    """The README and the Makefile promise these seven."""
     assert {path.name for path in _shell_files() if path.parent.name == "scripts"} == NAMES
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import select
@@ -29,6 +30,7 @@ CHILD = Path(__file__).with_name("child.py")
 IMPORT_SECONDS = 120.0
 """A process that imports torch on a machine that is busy with other things starts within that time."""
 
+PIPE_BYTES = 1 << 20
 MOST_BYTES = 1 << 30
 """Tensors of one message, all together."""
 
@@ -83,6 +85,9 @@ class Process:
         self._to, self._from = self._jail.stdin.fileno(), self._jail.stdout.fileno()
         os.set_blocking(self._to, False)
         os.set_blocking(self._from, False)
+        for pipe in (self._to, self._from):
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         started = read_message(self._status, STARTED, START_SECONDS)
         if started is None:
             said = self._said()

@@ -45,4 +45,4 @@ def test_changed_texts_differ_and_are_drawn_again_by_the_seed() -> None:
     """Three variants of a candidate are three texts, the first as it is; the same seed gives the same ones."""
     one, two = (pool(random.Random(5), 3) for _ in range(2))
     assert one == two
-    assert len({candidate.source for candidate in one}) == len(one)
+    assert len({(candidate.source, candidate.task.name) for candidate in one}) == len(one)

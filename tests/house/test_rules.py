@@ -20,11 +20,15 @@ LONG_FILES = {
 MAY_PRINT = re.compile(r"(^|/)(cli|command|progress|report|__main__)(_\w+)?\.py$|/cli/")
 
 # Boundaries: where a failure of anything below becomes an answer or a log line.
-MAY_CATCH_BROADLY: dict[str, str] = {}
+MAY_CATCH_BROADLY: dict[str, str] = {
+    "device/suites/child.py": "whatever a suite's module raises in its process is the answer to the judge",
+}
 
 # Ways out of a control flow are no errors: who starts the flow catches them.
 WAYS_OUT = {
     "device.timed.Refused": "carries the verdict of a timed call up to the measurement",
+    "device.suites.child.Refused": "carries a refusal up to the answer; its process imports nothing of ours",
+    "device.suites.process.Said": "carries what a suite's module did up to the verdict on it, or on its task",
 }
 
 BINARY = {".png", ".db", ".gz", ".zip", ".so", ".npy", ".npz"}

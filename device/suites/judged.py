@@ -53,6 +53,9 @@ FETCH_FACTOR, FETCH_GRACE_SECONDS = 4.0, 0.05
 """Fetching a candidate's outputs, all timed calls together, takes at most so many times as long as fetching those of
 the reference, and the grace: work that was put off until somebody looks is done then."""
 
+AROUND_FACTOR, AROUND_GRACE_NS = 2.0, 20_000_000
+"""The same for the processor time of taking inputs and giving outputs, from the system's books."""
+
 MEASURE_SECONDS = 30.0
 
 
@@ -64,6 +67,8 @@ class Side:
     seed: int
     busy_ns: int = 0
     idle_ns: int = 0
+    around_ns: int = 0
+    """Processor time for taking inputs and giving outputs."""
     calls: int = 0
     fetch_seconds: float = 0.0
     latest: list[Tensor] = field(default_factory=list)
@@ -80,11 +85,18 @@ class Side:
         self.calls += 1
         return took / 1e6
 
+    def give(self, inputs: list[Any]) -> None:
+        """Hand the next call's inputs over."""
+        before = self.process.cpu_ns()
+        self.process.ask("slot", inputs=inputs)
+        self.around_ns += self.process.cpu_ns() - before
+
     def fetch(self) -> None:
         """Take the outputs of the last call."""
-        begin = time.monotonic()
+        before, begin = self.process.cpu_ns(), time.monotonic()
         self.latest = self.process.ask("fetch")
         self.fetch_seconds += time.monotonic() - begin
+        self.around_ns += self.process.cpu_ns() - before
 
 
 def judge(
@@ -249,7 +261,7 @@ def _samples(
             took = {}
             for name in ("candidate", "reference") if turn % 2 else ("reference", "candidate"):
                 side = sides[name]
-                side.process.ask("slot", inputs=inputs)
+                side.give(inputs)
                 cold.fill(turn % 256)
                 took[name] = side.run()
                 side.fetch()
@@ -302,6 +314,9 @@ def _idle(sides: dict[str, Side]) -> Iterator[Check]:
     quiet = side.idle_ns <= IDLE_SHARE * side.busy_ns + IDLE_GRACE_NS + IDLE_CALL_NS * side.calls
     detail = f"{side.idle_ns / 1e6:.1f} ms of processor time after calls, {side.busy_ns / 1e6:.1f} ms within"
     yield Check("nothing runs on after a call", quiet, detail)
+    plain = side.around_ns <= AROUND_FACTOR * other.around_ns + AROUND_GRACE_NS + IDLE_SHARE * side.busy_ns
+    detail = f"{side.around_ns / 1e6:.1f} ms of processor time, the reference {other.around_ns / 1e6:.1f} ms"
+    yield Check("inputs and outputs are only handed over", plain, detail)
     prompt = side.fetch_seconds <= FETCH_FACTOR * other.fetch_seconds + FETCH_GRACE_SECONDS
     detail = f"fetching took {side.fetch_seconds:.3f} s, that of the reference {other.fetch_seconds:.3f} s"
     yield Check("outputs are there when a call returns", prompt, detail)

@@ -21,6 +21,10 @@ MODULES = frozenset(
 BUILDERS = frozenset({"load_inline", "cpp_extension", "triton", "cuda", "RawKernel"})
 CALLS = frozenset({"eval", "exec", "compile", "__import__", "open", "globals", "locals", "vars", "setattr", "delattr",
                    "input", "breakpoint"})  # fmt: skip
+REACHES = frozenset({"sys", "os", "gc", "ctypes", "inspect", "threading", "subprocess", "multiprocessing", "builtins",
+                     "importlib", "_dynamo", "ops", "library"})  # fmt: skip
+"""Attributes by which one module gives another that may not be imported."""
+
 STREAMS = frozenset({"Stream", "stream", "fork", "_fork", "wait", "async_op", "ThreadPoolExecutor"})
 BASES = frozenset({"Tensor", "Parameter", "Model", "TorchDispatchMode", "TorchFunctionMode"})
 COMPUTES = frozenset({"matmul", "mm", "bmm", "conv2d", "conv3d", "conv1d", "linear", "softmax", "layer_norm",
@@ -58,7 +62,9 @@ def _calls(tree: ast.Module) -> Iterator[Finding]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id in CALLS:
             yield Finding(node.lineno, node.id)
-        elif isinstance(node, ast.Attribute) and node.attr.startswith("__") and node.attr != "__init__":
+        elif isinstance(node, ast.Attribute) and (
+            node.attr in REACHES or (node.attr.startswith("__") and node.attr != "__init__")
+        ):
             yield Finding(node.lineno, f".{node.attr}")
 
 

@@ -70,6 +70,7 @@ def test_an_honest_module_is_correct_and_measured(tmp_path: Path, key: JudgeKey)
         (TWICE.format(body="1 / 0"), "wrong", "ZeroDivisionError"),
         ("import threading\n" + TWICE.format(body="x * 2"), "refused", "import of threading"),
         ("from torch.utils.cpp_extension import load_inline\n" + TWICE.format(body="x * 2"), "refused", "load_kernel"),
+        (TWICE.format(body="torch.sys.modules and x * 2"), "refused", ".sys"),
         (TWICE.format(body="open('/etc/passwd')"), "refused", "open"),
         ("import torch\ntorch.relu = None\n" + TWICE.format(body="x * 2"), "refused", "torch.relu is set"),
         (TWICE.format(body="x * 2").replace("ModelNew", "Another"), "refused", "there is no ModelNew"),

@@ -69,11 +69,21 @@ def recorded(home: Path) -> list[str]:
 
 
 @needs_compiler
+def _takes_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_an_interrupted_run_continues_and_repeats_nothing(tmp_path: Path) -> None:
     """Ctrl-C ends with 130 and the way to go on; the same command then finishes, and the ledger's process is gone."""
     arguments = ["run", "--operators", "gelu", "--budget", "2", "--minutes", "0", "--seed", "5"]
     running = subprocess.Popen(
-        [*SAGEBOOK, *arguments], env=environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*SAGEBOOK, *arguments],
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell that runs the tests in the background hands down that Ctrl-C is ignored.
+        preexec_fn=_takes_interrupts,
     )
     assert running.stderr is not None
     told: list[str] = []

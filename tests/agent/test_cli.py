@@ -83,7 +83,7 @@ def test_an_interrupted_run_continues_and_repeats_nothing(tmp_path: Path) -> Non
         stderr=subprocess.PIPE,
         text=True,
         # A shell that runs the tests in the background hands down that Ctrl-C is ignored.
-        preexec_fn=_takes_interrupts,
+        preexec_fn=_takes_interrupts,  # noqa: PLW1509 - the test has no other thread
     )
     assert running.stderr is not None
     told: list[str] = []

@@ -46,8 +46,3 @@ def operating_system() -> str:
 def cores() -> int:
     """Count the cores that this process may use."""
     return len(os.sched_getaffinity(0))
-
-
-def busy() -> bool:
-    """Whether more wants to run than there are cores, as the system has counted over the last minute."""
-    return os.getloadavg()[0] > cores()

@@ -75,8 +75,7 @@ LARGEST = {"float16": 65504.0, "float32": float(np.finfo(np.float32).max)}
 _MARK = "_sagebook_quiet_pool"
 """Attribute set on the torch module when this module was the first to import it."""
 
-SPARED_ENDS = 64
-"""Elements at either end of a large input that `_change` leaves as they were."""
+SPARED_ENDS = 64  # elements at either end of a large input that `_change` leaves as they were
 
 KEPT = 3
 """Suites (operator, seed, mode, rule) kept in memory for the next candidates."""
@@ -257,7 +256,6 @@ def _change(flat: Array, spec: TensorSpec, rng: np.random.Generator) -> bool:
     if spec.values != "any" or spec.dtype in WHOLE:
         return False
     count = max(1, spec.elements // CHANGED_SHARE)
-    # A kernel that knows its inputs by a few numbers takes these from the ends, so the ends of a large input stay.
     spared = SPARED_ENDS if spec.elements > 8 * SPARED_ENDS else 0
     order = rng.integers(spared, spec.elements - spared, count)
     fresh = draw(TensorSpec((count,), spec.dtype), rng)
@@ -341,6 +339,11 @@ def _expected(
     if slack <= MOST_SLACK:
         expected = around(slack)
         share = worst(expected)
+        swayed = max(
+            (e.worst(m) for e, m, s in zip(expected, moved, outputs, strict=True) if not s.rounded), default=0.0
+        )
+        if sway > HONEST_SHARE and NUDGE_FACTOR * swayed > 2.0:
+            return expected if always else None  # the benchmark's bound leaves less than the condition asks for
     return expected if always or share <= HONEST_SHARE * (1 + 1e-9) else None
 
 

@@ -34,8 +34,8 @@ extern "C" int sagebook_kernel(const sb_tensor *, int64_t, sb_tensor *, int64_t,
 claim, is the way there and back."""
 
 NOTHING_CALLS, OTHER_WORK = 45, 4 << 20
-CLAIMED_SHARE, CLAIMED_GRACE_NS = 0.8, 60_000
-"""The mean of what is claimed is at least this share of what the judge saw without the way there and back, less 60 us.
+CLAIMED_SHARE, CLAIMED_GRACE_NS = 0.8, 90_000
+"""The mean of what is claimed is at least this share of what the judge saw without the way there and back, less 90 us.
 That is what honest kernels need on a machine that is busy with other things."""
 
 QUIET_SHARE = 3

@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from device.diagnose.candidate import diagnose_candidate
+    from device.diagnose.types import Diagnosis
     from device.environment import environment
     from device.evaluate import evaluate
     from device.report import JudgeKey, SignedReport, load_judge_key, verify_report
@@ -16,10 +18,12 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "Diagnosis",
     "JudgeKey",
     "Limits",
     "SignedReport",
     "__version__",
+    "diagnose_candidate",
     "environment",
     "evaluate",
     "load_judge_key",
@@ -27,9 +31,11 @@ __all__ = [
 ]
 
 _WHERE = {
+    "Diagnosis": "device.diagnose.types",
     "JudgeKey": "device.report",
     "Limits": "device.types",
     "SignedReport": "device.report",
+    "diagnose_candidate": "device.diagnose.candidate",
     "environment": "device.environment",
     "evaluate": "device.evaluate",
     "load_judge_key": "device.report",

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from device import cli_diagnose
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -29,6 +31,9 @@ device = typer.Typer(
     no_args_is_help=True,
     epilog="Example: sagebook device doctor",
 )
+
+
+cli_diagnose.register(device)
 
 
 def register(app: typer.Typer) -> None:

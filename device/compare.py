@@ -134,22 +134,27 @@ def expect(
     return Expectation(reference, tolerance, dtype, rule, steady, slack)
 
 
+def passing(expectation: Expectation, got: Array) -> Array:
+    """Mark the elements that pass; `got` has the reference's shape and real or whole elements."""
+    reference = expectation.reference
+    with np.errstate(all="ignore"):
+        if expectation.tolerance is None:
+            return np.asarray(got == reference)
+        error = np.abs(got.astype(np.float64) - reference)
+        good: Array = np.asarray(error <= expectation.tolerance)
+        if expectation.rule == "npukernelbench":
+            good &= np.isfinite(got)
+        else:
+            good |= (np.isnan(got) & np.isnan(reference)) | (got == reference)
+        return good
+
+
 def compare(expectation: Expectation, got: Array, poison: Array | None = None, output: int = 0) -> Comparison:
     """Hold an output against what is expected; `got` has the reference's shape and real or whole elements.
 
     `poison` marks elements whose bits are still those that were there before the call: never written.
     """
-    reference = expectation.reference
-    with np.errstate(all="ignore"):
-        if expectation.tolerance is None:
-            good = got == reference
-        else:
-            error = np.abs(got.astype(np.float64) - reference)
-            good = error <= expectation.tolerance
-            if expectation.rule == "npukernelbench":
-                good &= np.isfinite(got)
-            else:
-                good |= (np.isnan(got) & np.isnan(reference)) | (got == reference)
+    good = passing(expectation, got)
     if good.all():
         return Comparison(ok=True)
     return _describe(expectation, got, good, poison, output)

@@ -89,6 +89,14 @@ class ReferenceUnavailable(DeviceError):
         super().__init__(f"torch cannot be imported ({detail}); pip install 'sagebook[device]'")
 
 
+class NotDiagnosable(DeviceError):
+    """A diagnosis cannot be made of a candidate in this language, on this device, or by a tool of this name."""
+
+    def __init__(self, what: str, name: str, known: Sequence[str]) -> None:
+        self.what, self.name, self.known = what, name, tuple(known)
+        super().__init__(f"no diagnosis for the {what} {name!r}; known: {', '.join(known)}")
+
+
 class SandboxBroken(DeviceError):
     """The judge's own helper process failed: a fault of the machine or of the judge, never of the kernel."""
 

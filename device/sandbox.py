@@ -63,6 +63,18 @@ class Native:
 
 
 @dataclass(frozen=True, slots=True)
+class Instruments:
+    """What a kernel's process is watched with: a jail that has the watcher's library in it, and the watcher's settings.
+
+    `launcher` goes before the jail. Address space and stack have no limit then: the watchers map terabytes of it.
+    """
+
+    jail: Path
+    environment: tuple[tuple[str, str], ...] = ()
+    launcher: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """How a confined command ended; `code` is negative for a signal, as in subprocess."""
 
@@ -120,9 +132,20 @@ def native() -> Native:
     made = Native(folder / "jail", folder / "cache.so")
     if not (made.jail.exists() and made.cache.exists()):
         folder.mkdir(parents=True, exist_ok=True)
-        _make(gxx, ["-fopenmp", "-Wl,-z,now", str(NATIVE / "jail.cpp")], made.jail)
+        _make(gxx, [*_JAIL, str(NATIVE / "jail.cpp")], made.jail)
         _make(gxx, ["-march=native", "-shared", "-fPIC", str(NATIVE / "cache.cpp")], made.cache)
     return made
+
+
+_JAIL = ("-fopenmp", "-Wl,-z,now")
+
+
+def instrumented_jail(name: str, flags: Sequence[str]) -> Path:
+    """Return the jail compiled with more flags (`-fsanitize=…`), made at its first use. Raises SandboxBroken."""
+    jail = native().jail.with_name(f"jail-{name}")
+    if not jail.exists():
+        _make(compiler(), [*_JAIL, *flags, str(NATIVE / "jail.cpp")], jail)
+    return jail
 
 
 def _make(gxx: str, arguments: list[str], target: Path) -> None:
@@ -206,6 +229,7 @@ def start_kernel(
     pipes: Pipes,
     without: Sequence[str] = (),
     fill: int = 0,
+    instruments: Instruments | None = None,
 ) -> subprocess.Popen[bytes]:
     """Start the jail with a kernel; `place` is an empty folder, the kernel's root where that is granted.
 
@@ -213,13 +237,15 @@ def start_kernel(
     is freed is filled with the byte `fill`, memory that is allocated with its complement, unless it is 0.
     """
     cpu = limits.total_seconds * threads
+    watch = instruments or Instruments(native().jail)
     return subprocess.Popen(  # noqa: S603  (the jail is ours; what it loads is confined)
-        [str(native().jail), "kernel", f"library={library}", f"place={place}", f"arena={arena.fd}",
+        [*watch.launcher, str(watch.jail), "kernel", f"library={library}", f"place={place}", f"arena={arena.fd}",
          f"size={arena.size}", f"control={pipes.control}", f"reply={pipes.reply}", f"status={pipes.status}",
          *_limit_arguments(limits, memory=limits.memory, cpu=cpu, file_bytes=limits.file_bytes, files=limits.files),
-         *(f"{layer}=0" for layer in without)],
+         *(f"{layer}=0" for layer in without), *(("instrumented=1",) if instruments else ())],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=pipes.errors, cwd=place, start_new_session=True,
-        pass_fds=(arena.fd, pipes.control, pipes.reply, pipes.status), env=_environment(threads, fill),
+        pass_fds=(arena.fd, pipes.control, pipes.reply, pipes.status),
+        env={**_environment(threads, fill), **dict(watch.environment)},
     )  # fmt: skip
 
 

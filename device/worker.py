@@ -13,7 +13,6 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from device.arena import Arena
@@ -24,6 +23,7 @@ from device.sandbox import (
     OUTPUT_BYTES,
     START_SECONDS,
     STARTED,
+    Instruments,
     Pipes,
     measure_names,
     read_message,
@@ -56,8 +56,10 @@ class Worker:
         without: Sequence[str] = (),
         *,
         fill: int = 0,
+        instruments: Instruments | None = None,
     ) -> None:
         self._arena, self._limits = arena, limits
+        self._heard = b""
         self._folder = tempfile.mkdtemp(prefix="sagebook-")
         os.chmod(self._folder, 0o755)  # noqa: S103, PTH101  (empty; the worker's own user must be able to enter it)
         control_in, self._control = os.pipe()
@@ -68,7 +70,9 @@ class Worker:
         pipes = Pipes(control_in, reply_out, status_out, errors_out)
         self._jail: subprocess.Popen[bytes] | None = None
         try:
-            self._jail = start_kernel(library, arena, limits, threads, Path(self._folder), pipes, without, fill)
+            self._jail = start_kernel(
+                library, arena, limits, threads, Path(self._folder), pipes, without, fill, instruments
+            )
         finally:
             for fd in (control_in, reply_out, status_out, errors_out):
                 os.close(fd)
@@ -79,14 +83,14 @@ class Worker:
         started = read_message(self._status, STARTED, START_SECONDS)
         if started is None:
             self.close()
-            raise SandboxBroken("starting the worker", self._said() or "the jail did not start")
+            raise SandboxBroken("starting the worker", self.said() or "the jail did not start")
         self.pid, bits = started
         self.measures = measure_names(bits)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def load(self) -> Ended | None:
@@ -199,7 +203,7 @@ class Worker:
         if ended is None:
             self._kill(supervisor=True)
             if not hung:
-                raise SandboxBroken("waiting for the worker's end", self._said() or "the supervisor is gone")
+                raise SandboxBroken("waiting for the worker's end", self.said() or "the supervisor is gone")
         status, rss_kib, _ = ended or (int(signal.SIGKILL), 0, 0)
         return classify(
             Death(
@@ -207,18 +211,18 @@ class Worker:
                 hung_seconds=seconds if hung else None,
                 loaded=self._ready,
                 note=self._arena.note(),
-                said=self._said(),
+                said=self.said(),
                 peak_bytes=rss_kib * 1024,
                 memory_limit=self._limits.memory + self._arena.size,
             )
         )
 
-    def _said(self) -> str:
-        """Return what the worker wrote to standard error, at most a pipe's worth."""
+    def said(self) -> str:
+        """Return what the worker wrote to standard error so far, at most a pipe's worth."""
         os.set_blocking(self._errors, False)
         with contextlib.suppress(BlockingIOError):
-            return os.read(self._errors, OUTPUT_BYTES).decode(errors="replace").strip()
-        return ""
+            self._heard += os.read(self._errors, OUTPUT_BYTES - len(self._heard))
+        return self._heard.decode(errors="replace").strip()
 
     def _kill(self, *, supervisor: bool = False) -> None:
         if not supervisor and hasattr(self, "pid"):

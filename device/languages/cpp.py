@@ -12,6 +12,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from device import cheats, sandbox
@@ -36,6 +37,20 @@ ALLOWED_FLAGS = re.compile(
     """,
     re.VERBOSE,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Another way to build a candidate, to learn something of it; what it makes is never verified and never timed."""
+
+    name: str
+    flags: tuple[str, ...]
+    """Come last, so that they win over the candidate's own."""
+    sources: tuple[Path, ...]
+    """The judge's own files that are compiled in with it."""
+    base: tuple[str, ...] = BASE_FLAGS
+
+
 _FLAG_LINE = re.compile(r"^\s*//\s*flags:\s*(.*?)\s*$")
 _FLAG_LINES = 10
 _OUT_OF_MEMORY = re.compile(
@@ -51,8 +66,10 @@ def requested_flags(source: str) -> tuple[str, ...]:
     return ()
 
 
-def build(source: str, limits: Limits, masks: Sequence[Path] = ()) -> Build:
+def build(source: str, limits: Limits, masks: Sequence[Path] = (), variant: Variant | None = None) -> Build:
     """Check and compile a candidate; the folders in `masks` are hidden from the compiler.
+
+    A `variant` has flags, files and a place in the cache of its own.
 
     Raises CompilerMissing and SandboxBroken; what is wrong with the candidate is in the result.
     """
@@ -62,16 +79,20 @@ def build(source: str, limits: Limits, masks: Sequence[Path] = ()) -> Build:
     strange = [flag for flag in flags if not ALLOWED_FLAGS.fullmatch(flag)]
     allowed = Check("flags", not strange, f"{strange[0]} is not an allowed compiler flag" if strange else "")
     checks = (allowed, *cheats.check_source(source))
-    command = (Path(gxx).name, *BASE_FLAGS, *flags, "-I.", "-o", "kernel.so", "kernel.cpp")
+    base, more, own = (variant.base, variant.flags, variant.sources) if variant else (BASE_FLAGS, (), ())
+    own_names = tuple(path.name for path in own)
+    command = (Path(gxx).name, *base, *flags, *more, "-I.", "-o", "kernel.so", "kernel.cpp", *own_names)
     if refusal := cheats.first_refusal(checks):
         reason = f"{refusal.name}: {refusal.detail}"
         return Build("refused", command, time.monotonic() - begin, "", summary=reason, checks=checks)
-    folder = sandbox.cache_folder() / "kernels" / _key(gxx, source, flags)
+    folder = sandbox.cache_folder() / "kernels" / _key(gxx, source, flags, variant)
     if (kept := _recall(folder, command, checks, begin)) is not None:
         return kept
     folder.parent.mkdir(parents=True, exist_ok=True)
     place = Path(tempfile.mkdtemp(prefix="sagebook-build-"))
     try:
+        for path in own:
+            shutil.copyfile(path, place / path.name)
         made = _compile(gxx, source, command, place, limits, masks)
         if made is None:
             return Build(
@@ -154,8 +175,11 @@ def _first_error(log: str) -> str:
     return (wrong or lines or ["the compiler failed without a word"])[0]
 
 
-def _key(gxx: str, source: str, flags: Sequence[str]) -> str:
+def _key(gxx: str, source: str, flags: Sequence[str], variant: Variant | None) -> str:
     parts = [FORMAT, source, *BASE_FLAGS, *flags, compiler_version(gxx), *cpu_features(), HEADER.read_text("utf-8")]
+    if variant is not None:
+        texts = [path.read_text("utf-8") for path in variant.sources]
+        parts += [f"variant {variant.name}", *variant.base, *variant.flags, *texts]
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part.encode("utf-8", "surrogatepass") + b"\0")

@@ -5,6 +5,7 @@
  * kind must be gone when the call returns. A first-lines comment may ask for more compiler flags from the
  * allow-list of device/languages/cpp.py:
  *     // flags: -ffast-math -funroll-loops
+ * SB_DUMP names an intermediate result for `sagebook device diagnose`; in what is verified and timed it is nothing.
  */
 #ifndef SAGEBOOK_KERNEL_H
 #define SAGEBOOK_KERNEL_H
@@ -39,6 +40,16 @@ extern "C" {
 /* Returns 0 when done; anything else is the kernel's own error and fails the case. */
 int sagebook_kernel(const sb_tensor *inputs, int64_t n_inputs, sb_tensor *outputs, int64_t n_outputs,
                     const double *attributes, int64_t n_attributes);
+
+#ifdef SAGEBOOK_DIAGNOSE
+void sagebook_dump(const char *name, const void *data, int64_t count, int32_t dtype, int64_t first);
+#define SB_DUMP(name, data, count, dtype) sagebook_dump(name, data, count, dtype, -1)
+#define SB_DUMP_AT(name, data, count, dtype, first) sagebook_dump(name, data, count, dtype, first)
+#else
+/* `count` dense elements of type SB_...: the next ones of the tensor of that name, or those from element `first` on. */
+#define SB_DUMP(name, data, count, dtype) ((void)0)
+#define SB_DUMP_AT(name, data, count, dtype, first) ((void)0)
+#endif
 
 #ifdef __cplusplus
 }

@@ -63,7 +63,8 @@ class Filter {
         give(otherwise);
     }
 
-    bool install(bool loading) {
+    // `instrumented`: a sanitizer in the process asks in old ways for files of /proc, and is told that there are none.
+    bool install(bool loading, bool instrumented) {
         const int free_calls[] = {
             SYS_read,         SYS_munmap,        SYS_mremap,         SYS_madvise,       SYS_brk,
             SYS_futex,        SYS_set_robust_list, SYS_exit,         SYS_exit_group,    SYS_sched_yield,
@@ -108,6 +109,16 @@ class Filter {
         allow_if(SYS_prlimit64, 2, 0xffffffff, 0, SECCOMP_RET_ERRNO | EPERM);  // reading a limit
         fail(SYS_ioctl, ENOTTY);
         fail(SYS_mbind, EPERM);
+        if (instrumented) {
+#ifdef SYS_open
+            fail(SYS_open, ENOENT);
+            fail(SYS_readlink, ENOENT);
+            fail(SYS_stat, ENOENT);
+#endif
+            fail(SYS_readlinkat, ENOENT);
+            fail(SYS_getppid, EPERM);
+            fail(SYS_pipe2, EMFILE);
+        }
         const uint32_t writing = O_ACCMODE | O_CREAT | O_TRUNC;
         if (loading) {
             allow_if(SYS_openat, 2, writing, 0);

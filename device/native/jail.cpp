@@ -4,7 +4,7 @@
 //   jail command place=DIR status=FD [mask=DIR ...] [limits] -- PROGRAM ARGUMENTS...
 //
 // limits: memory=BYTES cpu=SECONDS processes=N files=N file_bytes=BYTES stack=BYTES; user=BASE of the users that a jail
-// run by root takes for its kernels.
+// run by root takes for its kernels; instrumented=1 for a jail that is compiled with a sanitizer.
 // The supervisor (this process) never runs a kernel's code and alone holds the status pipe.
 
 #include <omp.h>
@@ -74,6 +74,7 @@ void set_limits(const Options &options, int64_t extra_memory) {
     char *arena = static_cast<char *>(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, arena_fd, 0));
     if (arena == MAP_FAILED) fail("mapping the arena", SETUP_FAILED);
     const int library_fd = static_cast<int>(options.number("library_fd"));
+    const bool instrumented = options.number("instrumented", 0) != 0;
     close_all_but({control, reply, library_fd});
     note = reinterpret_cast<Note *>(arena);
     std::set_new_handler(out_of_memory);
@@ -82,13 +83,13 @@ void set_limits(const Options &options, int64_t extra_memory) {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail("giving up new privileges", SETUP_FAILED);
     if (measures & LANDLOCK) landlock();
     watch_signals();
-    if (measures & FILTER && !Filter(reply).install(true)) fail("installing the first filter", SETUP_FAILED);
+    if (measures & FILTER && !Filter(reply).install(true, instrumented)) fail("installing the first filter", SETUP_FAILED);
     void *handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle) fail("loading the kernel", LOAD_FAILED);
     close(library_fd);
     const Entry entry = reinterpret_cast<Entry>(dlsym(handle, "sagebook_kernel"));
     if (!entry) fail("finding sagebook_kernel", LOAD_FAILED);
-    if (measures & FILTER && !Filter(reply).install(false)) fail("installing the second filter", SETUP_FAILED);
+    if (measures & FILTER && !Filter(reply).install(false, instrumented)) fail("installing the second filter", SETUP_FAILED);
     _exit(serve(entry, control, reply, arena));
 }
 

@@ -179,6 +179,9 @@ class Operator:
     """What makes honest first drafts wrong, one sentence each."""
     conditions: tuple[str, ...] = ()
     """What holds for every input, one sentence each: a kernel may rely on it."""
+    stages: Mapping[str, Callable[..., Tensor]] = field(default_factory=dict, hash=False)
+    """Named intermediate results in the order in which they arise, each computed as the reference is: what
+    `sagebook device diagnose` holds a kernel's SB_DUMP calls against. Each has a shape of its own."""
     full_cases: tuple[Case, ...] = ()
     """Cases of the sizes that the operator has on an accelerator; nothing of them is timed or hidden."""
 

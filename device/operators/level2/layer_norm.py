@@ -28,6 +28,22 @@ def baseline(x: Tensor, gamma: Tensor, beta: Tensor, *, eps: float) -> tuple[Ten
     return (functional.layer_norm(x, x.shape[-1:], gamma, beta, eps),)
 
 
+def mean(x: Tensor, gamma: Tensor, beta: Tensor, *, eps: float) -> Tensor:  # noqa: ARG001  (the form of a stage)
+    """Take the mean of each row."""
+    return x.mean(dim=-1)
+
+
+def variance(x: Tensor, gamma: Tensor, beta: Tensor, *, eps: float) -> Tensor:  # noqa: ARG001  (the form of a stage)
+    """Take the mean square of each row's distance from its mean; eps is not in it."""
+    return (x - x.mean(dim=-1, keepdim=True)).square().mean(dim=-1)
+
+
+def normalized(x: Tensor, gamma: Tensor, beta: Tensor, *, eps: float) -> Tensor:
+    """Take (x - mean) / sqrt(variance + eps), before scale and shift."""
+    centred = x - x.mean(dim=-1, keepdim=True)
+    return centred / (variance(x, gamma, beta, eps=eps).unsqueeze(-1) + eps).sqrt()
+
+
 def _inputs(x: TensorSpec) -> tuple[TensorSpec, ...]:
     return (x, TensorSpec(x.shape[-1:]), TensorSpec(x.shape[-1:]))
 
@@ -60,6 +76,7 @@ OPERATORS = (
         ),
         reference=reference,
         baseline=baseline,
+        stages={"mean": mean, "variance": variance, "normalized": normalized},
         outputs=same,
         hidden_cases=hidden_cases,
         accumulation=last_axis,

@@ -23,6 +23,21 @@ def baseline(x: Tensor) -> tuple[Tensor, ...]:
     return (x.logsumexp(dim=-1),)
 
 
+def maximum(x: Tensor) -> Tensor:
+    """Take the largest element of each row."""
+    return x.amax(dim=-1)
+
+
+def exponentials(x: Tensor) -> Tensor:
+    """Take exp(x - maximum), before any sum."""
+    return (x - x.amax(dim=-1, keepdim=True)).exp()
+
+
+def row_sum(x: Tensor) -> Tensor:
+    """Add each row's exponentials up."""
+    return exponentials(x).sum(dim=-1)
+
+
 OPERATORS = (
     Operator(
         name="logsumexp",
@@ -42,6 +57,7 @@ OPERATORS = (
         ),
         reference=reference,
         baseline=baseline,
+        stages={"maximum": maximum, "exponentials": exponentials, "sum": row_sum},
         outputs=without_last_axis,
         hidden_cases=hidden_rows,
         accumulation=last_axis,

@@ -26,6 +26,16 @@ def baseline(x: Tensor, gamma: Tensor, *, eps: float) -> tuple[Tensor, ...]:
     return (functional.rms_norm(x, x.shape[-1:], gamma, eps),)
 
 
+def mean_square(x: Tensor, gamma: Tensor, *, eps: float) -> Tensor:  # noqa: ARG001  (the form of a stage)
+    """Take the mean square of each row; eps is not in it."""
+    return x.square().mean(dim=-1)
+
+
+def normalized(x: Tensor, gamma: Tensor, *, eps: float) -> Tensor:
+    """Take x / sqrt(mean square + eps), before the scale."""
+    return x / (mean_square(x, gamma, eps=eps).unsqueeze(-1) + eps).sqrt()
+
+
 def _inputs(x: TensorSpec) -> tuple[TensorSpec, ...]:
     return (x, TensorSpec(x.shape[-1:]))
 
@@ -55,6 +65,7 @@ OPERATORS = (
         ),
         reference=reference,
         baseline=baseline,
+        stages={"mean_square": mean_square, "normalized": normalized},
         outputs=same,
         hidden_cases=hidden_cases,
         accumulation=last_axis,

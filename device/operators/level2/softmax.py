@@ -22,6 +22,21 @@ def baseline(x: Tensor) -> tuple[Tensor, ...]:
     return (x.softmax(dim=-1),)
 
 
+def maximum(x: Tensor) -> Tensor:
+    """Take the largest element of each row."""
+    return x.amax(dim=-1)
+
+
+def exponentials(x: Tensor) -> Tensor:
+    """Take exp(x - maximum), before any sum."""
+    return (x - x.amax(dim=-1, keepdim=True)).exp()
+
+
+def row_sum(x: Tensor) -> Tensor:
+    """Add each row's exponentials up."""
+    return exponentials(x).sum(dim=-1)
+
+
 OPERATORS = (
     Operator(
         name="softmax",
@@ -41,6 +56,7 @@ OPERATORS = (
         ),
         reference=reference,
         baseline=baseline,
+        stages={"maximum": maximum, "exponentials": exponentials, "sum": row_sum},
         outputs=same,
         hidden_cases=hidden_rows,
         accumulation=last_axis,

@@ -27,6 +27,17 @@ def baseline(x: Tensor) -> tuple[Tensor, ...]:
     return (functional.silu(a) * b,)
 
 
+def sigmoid(x: Tensor) -> Tensor:
+    """Take 1 / (1 + exp(-a)) of the first half a."""
+    return x.chunk(2, dim=-1)[0].sigmoid()
+
+
+def silu(x: Tensor) -> Tensor:
+    """Take a * sigmoid(a) of the first half a, before the second half comes in."""
+    a = x.chunk(2, dim=-1)[0]
+    return a * a.sigmoid()
+
+
 def outputs(case: Case) -> tuple[TensorSpec, ...]:
     """One dense output with half the last axis; raises InvalidOperator when that is odd."""
     (x,) = case.inputs
@@ -58,6 +69,7 @@ OPERATORS = (
         ),
         reference=reference,
         baseline=baseline,
+        stages={"sigmoid": sigmoid, "silu": silu},
         outputs=outputs,
         hidden_cases=hidden_cases,
         accumulation=nothing_summed,

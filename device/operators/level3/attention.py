@@ -31,6 +31,32 @@ def baseline(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, ...]:
     return (functional.scaled_dot_product_attention(q[None, None], k[None, None], v[None, None])[0, 0],)
 
 
+def scores(q: Tensor, k: Tensor, v: Tensor) -> Tensor:  # noqa: ARG001  (the form of a stage)
+    """Take q k^T / sqrt(d), [s, t]."""
+    result: Tensor = q @ k.T / q.shape[1] ** 0.5
+    return result
+
+
+def maximum(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Take the largest score of each query, [s]."""
+    return scores(q, k, v).amax(dim=-1)
+
+
+def exponentials(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Take exp(score - maximum), [s, t], before it is divided by the sum."""
+    return (scores(q, k, v) - maximum(q, k, v)[:, None]).exp()
+
+
+def row_sum(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Add each query's exponentials up, [s]."""
+    return exponentials(q, k, v).sum(dim=-1)
+
+
+def weighted(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Take exponentials times v, [s, d], before it is divided by the sum."""
+    return exponentials(q, k, v) @ v
+
+
 def outputs(case: Case) -> tuple[TensorSpec, ...]:
     """One dense [s, d] output; raises InvalidOperator when q [s, d], k [t, d] and v [t, d] do not fit."""
     q, k, v = case.inputs
@@ -92,6 +118,13 @@ OPERATORS = (
         ),
         reference=reference,
         baseline=baseline,
+        stages={
+            "scores": scores,
+            "maximum": maximum,
+            "exponentials": exponentials,
+            "sum": row_sum,
+            "weighted": weighted,
+        },
         outputs=outputs,
         hidden_cases=hidden_cases,
         accumulation=accumulation,

@@ -29,6 +29,16 @@ def baseline(a: Tensor, b: Tensor, bias: Tensor) -> tuple[Tensor, ...]:
     return (functional.gelu(torch.addmm(bias, a, b)),)
 
 
+def product(a: Tensor, b: Tensor, bias: Tensor) -> Tensor:  # noqa: ARG001  (the form of a stage)
+    """Take a b, [m, n]."""
+    return a @ b
+
+
+def biased(a: Tensor, b: Tensor, bias: Tensor) -> Tensor:
+    """Take a b + bias, what the activation is applied to."""
+    return a @ b + bias
+
+
 def hidden_cases(rng: Generator) -> tuple[Case, ...]:
     """Thin, prime, tailed, long and transposed factors, each with its bias."""
     return hidden_products(rng, lambda columns: (TensorSpec((columns,)),))
@@ -55,6 +65,7 @@ OPERATORS = (
         ),
         reference=reference,
         baseline=baseline,
+        stages={"product": product, "biased": biased},
         outputs=product_outputs,
         hidden_cases=hidden_cases,
         accumulation=summed_axis,

@@ -57,13 +57,7 @@ class Floor:
 
 def floor(operator: Operator, case: Case, rates: Rates, *, cold: bool) -> Floor:
     """Work out the floor for one case; `cold`: nothing of it is in a cache when the call begins."""
-    outputs = operator.outputs(case)
-    moved = sum(_bytes(spec) for spec in outputs)
-    if operator.family in READS_EVERYTHING:
-        moved += sum(_bytes(spec) for spec in case.inputs)
-    done = sum(spec.elements for spec in outputs)
-    if operator.family in MULTIPLIES and not any(spec.dtype in {"int8", "uint8", "bool"} for spec in case.inputs):
-        done *= 2 * operator.accumulation(case)
+    moved, done = work(operator, case)
     rate = rates.cold if cold else rates.warm
     moving, doing = moved / (MARGIN * rate) * 1e3, done / (MARGIN * rates.operations) * 1e3
     words = (
@@ -71,6 +65,18 @@ def floor(operator: Operator, case: Case, rates: Rates, *, cold: bool) -> Floor:
         f"{done / 1e6:.3g} M operations at {MARGIN:g} x {rates.operations / 1e9:.3g} G/s"
     )
     return Floor(max(moving, doing), words)
+
+
+def work(operator: Operator, case: Case) -> tuple[int, int]:
+    """Return the bytes that a call has to read and write, and the float operations that it has to do, at least."""
+    outputs = operator.outputs(case)
+    moved = sum(_bytes(spec) for spec in outputs)
+    if operator.family in READS_EVERYTHING:
+        moved += sum(_bytes(spec) for spec in case.inputs)
+    done = sum(spec.elements for spec in outputs)
+    if operator.family in MULTIPLIES and not any(spec.dtype in {"int8", "uint8", "bool"} for spec in case.inputs):
+        done *= 2 * operator.accumulation(case)
+    return moved, done
 
 
 def _bytes(spec: TensorSpec) -> int:

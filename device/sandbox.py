@@ -148,6 +148,16 @@ def instrumented_jail(name: str, flags: Sequence[str]) -> Path:
     return jail
 
 
+def own_program(source: Path, flags: Sequence[str]) -> Path:
+    """Return a program of the judge's own, compiled at its first use and kept by its text. Raises SandboxBroken."""
+    digest = hashlib.sha256(source.read_bytes() + "\0".join(flags).encode()).hexdigest()
+    program = cache_folder() / "native" / digest[:24] / source.stem
+    if not program.exists():
+        program.parent.mkdir(parents=True, exist_ok=True)
+        _make(compiler(), [*flags, str(source)], program)
+    return program
+
+
 def _make(gxx: str, arguments: list[str], target: Path) -> None:
     partial = target.with_name(f"{target.name}.{secrets.token_hex(4)}")
     command = [gxx, "-std=c++17", "-O2", *arguments, "-o", str(partial)]
@@ -174,10 +184,14 @@ def measure_names(bits: int) -> tuple[str, ...]:
     return tuple(name for place, name in enumerate(MEASURES) if bits >> place & 1)
 
 
-def run_command(command: Sequence[str], place: Path, limits: Limits, masks: Sequence[Path] = ()) -> Finished:
+def run_command(
+    command: Sequence[str], place: Path, limits: Limits, masks: Sequence[Path] = (), *, confined: bool = False,
+    keep: int = OUTPUT_BYTES,
+) -> Finished:  # fmt: skip
     """Run a compiler in `place`, the only folder that it can write to; the folders in `masks` are empty to it.
 
-    Raises SandboxBroken when the jail itself fails.
+    `confined`: the program runs a candidate's code, so that it is a user of its own and reads nothing but programs and
+    `place`. The first `keep` bytes of its output are kept. Raises SandboxBroken when the jail itself fails.
     """
     status_in, status_out = os.pipe()
     log = place / "output.log"
@@ -188,7 +202,7 @@ def run_command(command: Sequence[str], place: Path, limits: Limits, masks: Sequ
     with log.open("wb") as output:
         jail = subprocess.Popen(  # noqa: S603  (the jail is ours; what it runs is confined)
             [str(native().jail), "command", f"place={place}", f"status={status_out}", *arguments,
-             *(f"mask={mask}" for mask in masks), "--", *command],
+             *(f"mask={mask}" for mask in masks), *(("confined=1",) if confined else ()), "--", *command],
             stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=place, pass_fds=(status_out,),
             start_new_session=True,
             env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TMPDIR": str(place)},
@@ -202,7 +216,8 @@ def run_command(command: Sequence[str], place: Path, limits: Limits, masks: Sequ
         with contextlib.suppress(ProcessLookupError):
             os.killpg(jail.pid, signal.SIGKILL)
         jail.wait()
-    text = log.read_bytes()[:OUTPUT_BYTES].decode(errors="replace")
+    with log.open("rb") as written:
+        text = written.read(keep).decode(errors="replace")
     log.unlink()
     if started is None:
         raise SandboxBroken("starting the compiler", text.strip() or "the jail did not start")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from device import machine, operators, oracle, report
 from device.backends import get as get_backend
 from device.diagnose import dump as dumping
+from device.diagnose import profile as profiling
 from device.diagnose import sanitize as sanitizing
 from device.diagnose.types import Diagnosis, Finding
 from device.errors import NotDiagnosable
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from device.operators.base import Operator
     from device.report import JudgeKey
 
-TOOLS = ("dump", "sanitize")
+TOOLS = ("dump", "sanitize", "profile")
 
 LIMITS = Limits(call_seconds=20.0, total_seconds=60.0)
 """An instrumented kernel is ten times as slow as the one that is judged, and more."""
@@ -39,7 +40,7 @@ def diagnose_candidate(
 ) -> Diagnosis:
     """Find out what is wrong with a candidate, or slow about it; whatever it does is in the result.
 
-    `tools` are some of "dump" and "sanitize". Seed and key are those of the evaluation that is to be
+    `tools` are some of "dump", "sanitize" and "profile". Seed and key are those of the evaluation that is to be
     explained: the problems are then the same. Nothing here changes what the judge builds, keeps, or says.
 
     Raises UnknownOperator, UnknownDevice, NotDiagnosable, CompilerMissing, ReferenceUnavailable, InvalidOperator and
@@ -68,6 +69,9 @@ def diagnose_candidate(
         found += more
     if "sanitize" in tools:
         parts["sanitize"], more = sanitizing.sanitize(source, suite, allowed, threads, masks)
+        found += more
+    if "profile" in tools:
+        parts["profile"], more = profiling.profile(source, chosen, key.private_seed(seed), allowed, threads, masks)
         found += more
     return Diagnosis(
         created=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),

@@ -50,7 +50,10 @@ MEMORY_FACTOR = 4
 """A sanitizer's process may really use so many times what the candidate may."""
 
 WATCH_SECONDS = 0.02
-MOST_REPORTS = 20
+MOST_REPORTS, ENOUGH_REPORTS = 20, 3
+"""Reports that are kept, and races after which no further problem is run: each repetition of one costs time."""
+
+_RACE = "WARNING: ThreadSanitizer: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,7 @@ KITS = (
 def sanitize(
     source: str, suite: Suite, limits: Limits, threads: int, masks: Sequence[Path] = (), kits: Sequence[Kit] = KITS
 ) -> tuple[Sanitize, tuple[Finding, ...]]:
-    """Run a candidate under each sanitizer over the problems of a suite that are not large."""
+    """Run a candidate under each sanitizer over the problems of a suite: of the large ones those as given."""
     done = tuple(_run(kit, source, suite, limits, threads, masks) for kit in kits)
     findings = [_finding(report) for run in done for report in run.reports]
     return Sanitize(done), tuple(findings)
@@ -114,9 +117,11 @@ def _run(kit: Kit, source: str, suite: Suite, limits: Limits, threads: int, mask
     if not build.ok:
         return Sanitized(kit.sanitizers, made, "not built", f"the sanitizer build failed: {build.summary}")
     wide = replace(limits, memory=UNLIMITED, stack=max(limits.stack, 16 << 20), processes=limits.processes + 8)
-    shown = [p for p in suite.problems if p.elements <= LARGE and p.name.endswith("/given")]
+    given = [p for p in suite.problems if p.name.endswith("/given")]
+    large = [p for p in given if p.elements > LARGE]  # some kernels start threads in these alone
     rest = [p for p in suite.problems if p.elements <= LARGE and not p.name.endswith("/given")]
-    placed = [runs.place(p, region.LEAST_BYTES) for p in (*shown, *rest) or suite.problems[:1]]
+    order = (*(p for p in given if p.elements <= LARGE), *large, *rest)
+    placed = [runs.place(p, region.LEAST_BYTES) for p in order]
     instruments = Instruments(sandbox.instrumented_jail(kit.name, kit.flags), kit.environment, _launcher(kit.name))
     until = time.monotonic() + limits.total_seconds
     ran, problem, message, outcome = 0, "", "", "finished"
@@ -138,12 +143,17 @@ def _run(kit: Kit, source: str, suite: Suite, limits: Limits, threads: int, mask
             if isinstance(called, Ended):
                 end = called
                 break
+            if sum(text.count(_RACE) for _, text in heard) >= ENOUGH_REPORTS:
+                message = f"enough was reported; {len(placed) - ran} problems were left out"
+                break
         if end is not None:
             outcome, message = end.how, end.message
             heard.append((problem, worker.said() if not heard else ""))
     reports = _read(heard, build, limits)
     if end is not None and reports and reports[-1].sanitizer == "address":
         outcome, message = "stopped", f"AddressSanitizer ended the run at its first report, in {problem}"
+    elif end is not None and end.how == "hang" and reports:
+        outcome, message = "stopped", f"what was reported came so often in {problem} that the call did not end in time"
     return Sanitized(kit.sanitizers, made, outcome, message, ran, count, reports)
 
 

@@ -149,20 +149,27 @@ inline void drop_capabilities() {
     syscall(SYS_capset, &header, none);
 }
 
-// Without a private root, Landlock still keeps the kernel from everything but reading the machine's libraries.
-inline bool landlock() {
+struct Allowed {
+    const char *path;
+    uint64_t rights;
+};
+
+// Take every right on files away but those named; false where the machine has no Landlock.
+inline bool landlock_but(const std::vector<Allowed> &allowed) {
 #ifdef SYS_landlock_create_ruleset
     const uint64_t all = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;  // the thirteen rights of the first ABI
-    const uint64_t reading = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
     landlock_ruleset_attr attr = {};
     attr.handled_access_fs = all;
     const int rules = static_cast<int>(syscall(SYS_landlock_create_ruleset, &attr, sizeof attr, 0));
     if (rules < 0) return false;
-    for (const char *path : {"/usr/lib", "/lib", "/lib64"}) {
-        const int fd = open(path, O_PATH | O_CLOEXEC);
+    for (const Allowed &one : allowed) {
+        const int fd = open(one.path, O_PATH | O_CLOEXEC);
         if (fd < 0) continue;
+        struct stat what {};
+        const uint64_t of_files = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_EXECUTE;
+        const bool folder = fstat(fd, &what) == 0 && S_ISDIR(what.st_mode);
         landlock_path_beneath_attr beneath = {};
-        beneath.allowed_access = reading;
+        beneath.allowed_access = folder ? one.rights : one.rights & of_files;
         beneath.parent_fd = fd;
         syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0);
         close(fd);
@@ -171,8 +178,31 @@ inline bool landlock() {
     close(rules);
     return ok;
 #else
+    (void)allowed;
     return false;
 #endif
+}
+
+// Without a private root, Landlock still keeps the kernel from everything but reading the machine's libraries.
+inline bool landlock() {
+    const uint64_t reading = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+    return landlock_but({{"/usr/lib", reading}, {"/lib", reading}, {"/lib64", reading}});
+}
+
+// A program that runs a candidate's code: it may run and read the machine's programs, and read and write `place`.
+inline bool landlock_program(const char *place) {
+    const uint64_t reading = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+    const uint64_t running = reading | LANDLOCK_ACCESS_FS_EXECUTE;
+    const uint64_t writing = running | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG |
+                             LANDLOCK_ACCESS_FS_REMOVE_FILE;
+    return landlock_but({{"/usr", running},
+                         {"/lib", running},
+                         {"/lib64", running},
+                         {"/bin", running},
+                         {"/etc/ld.so.cache", reading},
+                         {"/dev/null", reading | LANDLOCK_ACCESS_FS_WRITE_FILE},
+                         {"/proc/self", reading},
+                         {place, writing}});
 }
 
 }  // namespace jail

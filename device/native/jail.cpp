@@ -1,10 +1,12 @@
 // The jail: starts one confined child and reports how it ended.
 //
 //   jail kernel  library=PATH place=DIR arena=FD size=BYTES control=FD reply=FD status=FD [limits]
-//   jail command place=DIR status=FD [mask=DIR ...] [limits] -- PROGRAM ARGUMENTS...
+//   jail command place=DIR status=FD [mask=DIR ...] [confined=1] [limits] -- PROGRAM ARGUMENTS...
 //
 // limits: memory=BYTES cpu=SECONDS processes=N files=N file_bytes=BYTES stack=BYTES; user=BASE of the users that a jail
 // run by root takes for its kernels; instrumented=1 for a jail that is compiled with a sanitizer.
+// confined=1: the program runs a candidate's code, so it becomes a user of its own, and reads the machine's programs and
+// `place` alone; where the machine has no Landlock it is not run.
 // The supervisor (this process) never runs a kernel's code and alone holds the status pipe.
 
 #include <omp.h>
@@ -96,9 +98,11 @@ void set_limits(const Options &options, int64_t extra_memory) {
 [[noreturn]] void be_command(Options &options, int64_t measures) {
     close_all_but({});
     set_limits(options, 0);
-    if (measures & USER_NAMESPACE) limit(RLIMIT_NPROC, options.number("processes", 64));
+    if (measures & (OWN_USER | USER_NAMESPACE)) limit(RLIMIT_NPROC, options.number("processes", 64));
     drop_capabilities();
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (options.number("confined", 0) && !landlock_program(options.text("place").c_str()))
+        fail("confining a program by Landlock", SETUP_FAILED);
     options.program.push_back(nullptr);
     execvp(options.program[0], options.program.data());
     fail(options.program[0], SETUP_FAILED);
@@ -193,7 +197,8 @@ int supervise(const std::string &kind, Options &options) {
     if (lands && !(measures & PRIVATE_ROOT)) measures |= LANDLOCK;
     // A user for this jail alone, so that all that it started can be ended together.
     const uid_t user = static_cast<uid_t>(options.number("user", 2000000000) + getpid());
-    if (kernel && geteuid() == 0 && is_mapped(user)) measures |= OWN_USER;
+    const bool foreign = kernel || options.number("confined", 0) != 0;
+    if (foreign && geteuid() == 0 && is_mapped(user)) measures |= OWN_USER;
     const pid_t init = measures & PID_NAMESPACE ? start_init() : 0;
     const pid_t worker = fork();
     if (worker < 0) fail("starting the child", SETUP_FAILED);
@@ -206,6 +211,7 @@ int supervise(const std::string &kind, Options &options) {
             if (measures & OWN_USER && !own) fail("becoming another user", SETUP_FAILED);
             be_kernel(options, library, measures);
         }
+        if (measures & OWN_USER && !become_nobody(user)) fail("becoming another user", SETUP_FAILED);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         be_command(options, measures);
     }

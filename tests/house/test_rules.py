@@ -26,6 +26,7 @@ MAY_CATCH_BROADLY: dict[str, str] = {
 
 # Ways out of a control flow are no errors: who starts the flow catches them.
 WAYS_OUT = {
+    "device.diagnose.clock.Stopped": "carries what a kernel did instead of returning up to the profile",
     "device.timed.Refused": "carries the verdict of a timed call up to the measurement",
     "device.suites.child.Refused": "carries a refusal up to the answer; its process imports nothing of ours",
     "device.suites.process.Said": "carries what a suite's module did up to the verdict on it, or on its task",

@@ -6,7 +6,6 @@ clean, 130 interrupted (run the same command again to continue).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -83,6 +82,7 @@ def develop(
     from agent.bootstrap import Options, build_loop, build_parts  # noqa: PLC0415
     from agent.console import print_summary, reported  # noqa: PLC0415
     from agent.progress import ConsoleProgress  # noqa: PLC0415
+    from ledger.client import policy_argument  # noqa: PLC0415
 
     with reported():
         options = Options(
@@ -103,7 +103,7 @@ def develop(
         names = circle.chosen(parts.workbench, operators)
     with reported(), ConsoleProgress() as progress, _service(server, db, progress.note) as (client, _, revive):
         loop = build_loop(client, options, parts, progress, revive=revive)
-        circle.prepare(loop, _policy(policy))
+        circle.prepare(loop, policy_argument(policy))
         results = circle.develop(loop, names)
         summary = circle.summarize(loop, results)
     print_summary(summary, as_json=as_json)
@@ -154,6 +154,7 @@ def run(
         reported,
     )
     from agent.progress import ConsoleProgress  # noqa: PLC0415
+    from ledger.client import policy_argument  # noqa: PLC0415
 
     wanted = [name.strip() for name in (operators or "").split(",") if name.strip()]
     with reported():
@@ -178,7 +179,7 @@ def run(
         loop = build_loop(client, replace(options, library=name), parts, progress, revive=revive)
         if fresh:
             progress.note(f"library {name}; to continue it later: sagebook run --library {name} --seed {seed}")
-        sections = circle.prepare(loop, _policy(policy), "developed by `sagebook run`")
+        sections = circle.prepare(loop, policy_argument(policy), "developed by `sagebook run`")
         progress.note(f"cold start: {sections} sections recorded from the reference documents")
         results = circle.develop(loop, names, seconds=minutes * 60 or None)
         progress.now("verifying and re-deriving the library")
@@ -225,20 +226,6 @@ def _actor() -> str:
     import os  # noqa: PLC0415
 
     return os.environ.get("SAGEBOOK_ACTOR") or "agent"
-
-
-def _policy(given: str) -> str | dict[str, Any]:
-    """A preset's name, or the fields in a JSON or TOML file."""
-    path = Path(given)
-    if not path.is_file():
-        return given
-    text = path.read_text(encoding="utf-8")
-    if path.suffix == ".toml":
-        import tomllib  # noqa: PLC0415
-
-        return tomllib.loads(text)
-    fields: dict[str, Any] = json.loads(text)
-    return fields
 
 
 def _kind(model: str) -> Any:

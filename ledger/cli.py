@@ -128,29 +128,6 @@ def show(value: Any) -> None:
     typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
-def policy_argument(given: str | None) -> str | dict[str, Any] | None:
-    """A preset's name, or the fields in a JSON or TOML file."""
-    if given is None:
-        return None
-    path = Path(given)
-    if path.suffix not in {".json", ".toml"} and not path.is_file():
-        return given
-    try:
-        text = path.read_text(encoding="utf-8")
-        if path.suffix == ".toml":
-            import tomllib  # noqa: PLC0415
-
-            return tomllib.loads(text)
-        fields = json.loads(text)
-    except FileNotFoundError:
-        raise errors.PolicyError(f"there is no policy file {given!r}") from None
-    except (OSError, ValueError) as error:
-        raise errors.PolicyError(f"the policy file {given!r} can not be read: {error}") from None
-    if not isinstance(fields, dict):
-        raise errors.PolicyError(f"the policy file {given!r} holds no object of policy fields")
-    return fields
-
-
 def register(app: typer.Typer) -> None:
     """Add the ledger's commands."""
     from ledger.cli_audit import register_audit  # noqa: PLC0415 - one file a subject

@@ -8,6 +8,7 @@ import typer
 
 from ledger import cli
 from ledger.cli_library import Policy, table
+from ledger.policy_file import policy_argument
 
 At = Annotated[str | None, typer.Option("--at", help="As of this sequence or time (RFC 3339).")]
 
@@ -99,7 +100,7 @@ def register_audit(app: typer.Typer) -> None:  # noqa: C901, PLR0915 - it holds 
         """Recompute all from the facts: under the recorded policy (exit code 7 on a difference), or another one."""
         with cli.client(db, server) as ledger:
             with cli.busy(f"re-deriving {library}"):
-                answer = ledger.rederive(library, policy=cli.policy_argument(policy))
+                answer = ledger.rederive(library, policy=policy_argument(policy) if policy else None)
             if as_json:
                 cli.show(answer)
             elif answer.same_policy:

@@ -135,7 +135,8 @@ def _told(done: wire.Reversal) -> None:
 
 def _register_reversal(app: typer.Typer) -> None:
     @app.command(
-        "invalidate", epilog="Example: sagebook invalidate team candidate:9f2c… --reason 'replays a cached answer'"
+        "invalidate",
+        epilog="Example: sagebook invalidate team stage:softmax-7-optimization --reason 'replays an answer'",
     )
     def invalidate(
         library: cli.Library,
@@ -211,7 +212,8 @@ def _register_conflicts(app: typer.Typer) -> None:
             cli.show(made) if as_json else typer.echo(made.conflict)
 
     @group.command(
-        "resolve", epilog="Example: sagebook conflict resolve team conflict-… --loser rule-b --reason 'measured'"
+        "resolve",
+        epilog="Example: sagebook conflict resolve team conflict-0a1b2c3d4e5f --loser rule-b --reason 'measured'",
     )
     def resolve(
         library: cli.Library,

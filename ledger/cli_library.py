@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ledger import cli, errors
+from ledger.policy_file import policy_argument
 
 if TYPE_CHECKING:
     from ledger.client import LedgerClient
@@ -47,7 +48,7 @@ def register_library(app: typer.Typer) -> None:
     ) -> None:
         """Create a library under a policy."""
         with cli.client(db, server) as ledger:
-            made = ledger.create_library(name, policy=cli.policy_argument(policy) or "sage", title=title)
+            made = ledger.create_library(name, policy=policy_argument(policy or "sage"), title=title)
             if as_json:
                 cli.show(made)
             else:
@@ -111,7 +112,7 @@ def _register_import(app: typer.Typer) -> None:
             typer.echo(f"sagebook: there is no trace {str(trace)!r}", err=True)
             raise typer.Exit(3)
         with cli.client(db, server) as ledger:
-            wanted = cli.policy_argument(policy)
+            wanted = policy_argument(policy) if policy else None
             _ensure(ledger, library, wanted)
             with cli.busy(f"importing into {library}"):
                 done = ledger.import_trace(library, cli.lines_of(trace), resume=resume)

@@ -19,6 +19,9 @@ from pydantic import BaseModel
 
 from ledger import errors, wire
 from ledger.client_store import StoreCalls
+from ledger.policy_file import policy_argument
+
+__all__ = ["LedgerClient", "policy_argument"]
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _RETRIES = 5

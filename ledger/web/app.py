@@ -31,7 +31,7 @@ def routes() -> FastAPI:
         redoc_url=None,
         responses=problems.RESPONSES,
     )
-    problems.install(app)
+    problems.install(app, pages.problem_page)
     for subject in (libraries, experiences, tasks, stages, governance, log, feed, proofs, audit):
         app.include_router(subject.router)
     app.include_router(pages.router)

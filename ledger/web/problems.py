@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from ledger import errors, wire
@@ -56,10 +57,17 @@ def status_of(error: errors.LedgerError) -> int:
     return next(status for kind, status in STATUS if isinstance(error, kind))
 
 
+Page = Callable[[Mapping[str, Any], int], Response]
+"""Shows a problem document to a person."""
+
+
 def problem(
     request: Request, *, status: int, code: str, title: str, detail: str, extra: dict[str, Any] | None = None
-) -> JSONResponse:
-    """A problem document. `type` is stable; the facts of the refusal are members of their own."""
+) -> Response:
+    """A problem document. `type` is stable; the facts of the refusal are members of their own.
+
+    Outside of the API a browser, which asks for HTML first, gets it as a page.
+    """
     body = {
         **(extra or {}),
         "type": f"urn:sagebook:problem:{code}",
@@ -69,6 +77,10 @@ def problem(
         "code": code,
         "instance": request.url.path,
     }
+    page: Page | None = getattr(request.app.state, "problem_page", None)
+    accepts = request.headers.get("accept", "")
+    if page is not None and accepts.startswith("text/html") and not request.url.path.startswith("/v1/"):
+        return page(body, status)
     return JSONResponse(body, status_code=status, media_type=MEDIA_TYPE)
 
 
@@ -81,11 +93,12 @@ def facts_of(error: errors.LedgerError) -> dict[str, Any]:
     return {k: list(v) if isinstance(v, tuple) else v for k, v in error.facts.items() if v is not None}
 
 
-def install(app: FastAPI) -> None:
-    """Answer every failure as a problem document."""
+def install(app: FastAPI, page: Page) -> None:
+    """Answer every failure as a problem document, shown by `page` where a person asked for a page."""
+    app.state.problem_page = page
     say = structlog.get_logger("ledger.web")
 
-    def refused(request: Request, error: Exception) -> JSONResponse:
+    def refused(request: Request, error: Exception) -> Response:
         if not isinstance(error, errors.LedgerError):
             raise error
         status = status_of(error)
@@ -102,7 +115,7 @@ def install(app: FastAPI) -> None:
             extra=facts_of(error),
         )
 
-    def invalid(request: Request, error: Exception) -> JSONResponse:
+    def invalid(request: Request, error: Exception) -> Response:
         if not isinstance(error, RequestValidationError):
             raise error
         listed = [
@@ -118,13 +131,13 @@ def install(app: FastAPI) -> None:
             extra={"errors": listed},
         )
 
-    def http(request: Request, error: Exception) -> JSONResponse:
+    def http(request: Request, error: Exception) -> Response:
         if not isinstance(error, HTTPException):
             raise error
         code = {404: "route-unknown", 405: "method-not-allowed"}.get(error.status_code, "http-error")
         return problem(request, status=error.status_code, code=code, title=_title(code), detail=str(error.detail))
 
-    def crashed(request: Request, error: Exception) -> JSONResponse:
+    def crashed(request: Request, error: Exception) -> Response:
         say.exception("crashed", path=request.url.path, exc_info=error)
         return problem(
             request,

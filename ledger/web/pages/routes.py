@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -42,6 +43,13 @@ def _templates() -> jinja2.Environment:
 
 def _page(template: str, **facts: Any) -> HTMLResponse:
     return HTMLResponse(_templates().get_template(template).render(**facts), headers=_HEADERS)
+
+
+def problem_page(body: Mapping[str, Any], status: int) -> HTMLResponse:
+    """A refusal for a person: what was refused and why, with the way back."""
+    page = _page("problem.html", title=body["title"], detail=body["detail"])
+    page.status_code = status
+    return page
 
 
 def _base(library: str) -> str:

@@ -364,3 +364,15 @@ def test_a_store_that_fails_is_unavailable(ledger: Ledger, http: httpx.Client, m
     assert list(client.state("lib").experiences) == ["a"]
     record(client, "b")
     assert told(client, "s", a=True).score == 1.0
+
+
+def test_who_asks_for_a_page_is_refused_with_a_page(http: httpx.Client) -> None:
+    """A browser gets HTML outside of the API, with the name made harmless; a program, and the API, a problem document."""
+    browser = {"accept": "text/html,application/xhtml+xml;q=0.9"}
+    page = http.get("/libraries/%3Cb%3E/experiences/x", headers=browser)
+    assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "&lt;b&gt;" in page.text
+    assert "<b>" not in page.text
+    assert http.get("/nothing/here", headers=browser).headers["content-type"].startswith("text/html")
+    problem(http.get("/libraries/none/experiences/x"), 404, "library-unknown")
+    problem(http.get("/v1/libraries/none", headers=browser), 404, "library-unknown")

@@ -18,7 +18,7 @@ from ledger import errors
 from ledger.domain import events as ev
 from ledger.domain import state as state_module
 from ledger.domain.model import FREQUENCY_COURSE
-from ledger.domain.state import State, evolve, initial
+from ledger.domain.state import State, evolve_all, initial
 from ledger.opened import Opened
 from ledger.store import chain, codec, redaction
 from ledger.store.log import GENESIS, Log
@@ -29,9 +29,11 @@ EVERY = 5_000
 """Events folded between two snapshots of one library."""
 KEPT = 12
 """Snapshots a library; of more, those that lie closest together go."""
-_TEXTS = (
-    *(ev.ExperienceRecorded, ev.ExperienceAmended, ev.ExperienceRetired, ev.ExperienceSuperseded),
-    *(ev.ExperienceEmbedded, ev.ExperienceRedacted),
+_TEXTS: frozenset[type[ev.Event]] = frozenset(
+    (
+        *(ev.ExperienceRecorded, ev.ExperienceAmended, ev.ExperienceRetired, ev.ExperienceSuperseded),
+        *(ev.ExperienceEmbedded, ev.ExperienceRedacted),
+    )
 )
 """Events that change what can be found."""
 _FEW = 2_000
@@ -111,38 +113,51 @@ class Folds:
         if after >= until:
             return False
         last = self._log.hashes(library, after=after - 1, until=after)[0] if after else GENESIS
-        read, link = codec.event, chain.link
         texts_changed = False
         with _without_collection(until - after):
             for page in self._log.pages(library, after=after, until=until):
-                for record, hash_ in page:
-                    try:
-                        follows = link(last, record) == hash_
-                    except TypeError:  # damaged: no longer bytes
-                        follows = False
-                    if not follows and not self._was_redacted(library, state.sequence + 1, record):
-                        raise errors.LogCorruptError(
-                            library,
-                            state.sequence + 1,
-                            "the hash does not follow from the record and the hash before it; "
-                            "`sagebook verify` finds what was changed",
-                        )
-                    last = hash_
-                    event = read(record)
-                    try:
-                        evolve(state, event)
-                    except KeyError as error:
-                        raise errors.LogCorruptError(
-                            library,
-                            state.sequence,
-                            f"the event names {error}, which no record before it brought; "
-                            "`sagebook verify` finds where the log was changed",
-                        ) from error
-                    if isinstance(event, _TEXTS):
-                        texts_changed = True
+                end = state.sequence + len(page)
+                stored = self._log.hashes(library, after=end - 1, until=end)
+                try:
+                    follows = [chain.run(last, page)] == stored
+                except TypeError:  # damaged: no longer bytes
+                    follows = False
+                if not follows:
+                    self._check_each(library, last, after=state.sequence, until=end)
+                (last,) = stored
+                events = codec.events(page)
+                try:
+                    evolve_all(state, events)
+                except KeyError as error:
+                    raise errors.LogCorruptError(
+                        library,
+                        state.sequence,
+                        f"the event names {error}, which no record before it brought; "
+                        "`sagebook verify` finds where the log was changed",
+                    ) from error
+                texts_changed = texts_changed or not _TEXTS.isdisjoint(map(type, events))
         if state.sequence != until:
             raise errors.LogCorruptError(library, state.sequence + 1, f"missing: the head is at {until}")
         return texts_changed
+
+    def _check_each(self, library: str, last: bytes, *, after: int, until: int) -> None:
+        """Find which record does not follow from the one before. Raises unless all were redacted that do not."""
+        for item in self._log.read(library, after=after, until=until):
+            after += 1
+            try:
+                follows = item.sequence == after and chain.link(last, item.record) == item.hash
+            except TypeError:
+                follows = False
+            if not follows and not self._was_redacted(library, after, item.record):
+                raise errors.LogCorruptError(
+                    library,
+                    after,
+                    "the hash does not follow from the record and the hash before it; "
+                    "`sagebook verify` finds what was changed",
+                )
+            last = item.hash
+        if after != until:
+            raise errors.LogCorruptError(library, after + 1, f"missing: there are records up to {until}")
 
     def _redacted_since(self, library: str, sequence: int) -> bool:
         told = self._log.of_type(library, redaction.TYPE)

@@ -17,8 +17,8 @@ Basis = Literal["judged", "reported"]
 Origin = Literal["document", "differential", "repair", "person", "import"]
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Root of all events."""
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """Root of all events. They hold no cycles, so the garbage collector need not know of them."""
 
 
 # --- the library ---------------------------------------------------------------------------------------------------
@@ -43,7 +43,7 @@ class PolicyChanged(Event, frozen=True, kw_only=True):
 # --- experiences ---------------------------------------------------------------------------------------------------
 
 
-class ShapeRange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ShapeRange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Bounds, both inclusive, of one named size of a task, e.g. `last_axis`; an absent bound is open."""
 
     size: str
@@ -51,7 +51,7 @@ class ShapeRange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     most: int | None = None
 
 
-class Conditions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Conditions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """When an experience applies. An empty field holds for anything."""
 
     families: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class Conditions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     shapes: tuple[ShapeRange, ...] = ()
 
 
-class Source(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Source(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Where an experience came from."""
 
     kind: Origin
@@ -161,7 +161,7 @@ class ExperienceEmbedded(Event, frozen=True, kw_only=True):
     dimensions: int
 
 
-class RedactedRecord(msgspec.Struct, frozen=True, kw_only=True):
+class RedactedRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A stored record out of which fields were taken. Its hash stays the one that it had."""
 
     sequence: int
@@ -222,7 +222,7 @@ class StageStarted(Event, frozen=True, kw_only=True):
     """`reported`: its outcome will be told by hand, not read from a judge's report."""
 
 
-class PoolEntry(msgspec.Struct, frozen=True, kw_only=True):
+class PoolEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One experience in the pool of a retrieval."""
 
     experience: str
@@ -418,7 +418,7 @@ class StageReinstated(Event, frozen=True, kw_only=True):
     by: Literal["person", "judge"] = "person"
 
 
-class Restated(msgspec.Struct, frozen=True, kw_only=True):
+class Restated(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One experience's numbers, as they are had the invalid stages not been scored."""
 
     experience: str
@@ -458,7 +458,7 @@ class ValueUpdated(Event, frozen=True, kw_only=True):
     adopted: bool
 
 
-class FrequencyChange(msgspec.Struct, frozen=True, kw_only=True):
+class FrequencyChange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One experience's frequency before and after a stage."""
 
     experience: str
@@ -491,7 +491,7 @@ class RuleDistilled(Event, frozen=True, kw_only=True):
     model: str = ""
 
 
-class Ranked(msgspec.Struct, frozen=True, kw_only=True):
+class Ranked(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One line of the consolidation's table, in order of priority."""
 
     experience: str

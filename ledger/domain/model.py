@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+
+import msgspec
+from msgspec import field
 
 from ledger.domain import events as ev
 from ledger.domain.policy import SAGE, Policy
@@ -15,8 +17,7 @@ Environment = tuple[str, str]
 """Chip and toolkit; empty where a task did not say."""
 
 
-@dataclass(slots=True)
-class Experience:
+class Experience(msgspec.Struct):
     """What is known of one experience, hot or cold."""
 
     id: str
@@ -64,8 +65,7 @@ class Experience:
         return environment in self.questioned and environment not in self.environments
 
 
-@dataclass(slots=True)
-class Candidate:
+class Candidate(msgspec.Struct):
     """One kernel, as far as it has been judged."""
 
     id: str
@@ -85,8 +85,7 @@ class Candidate:
     artefact: str | None = None
 
 
-@dataclass(slots=True)
-class Stage:
+class Stage(msgspec.Struct):
     """One stage of a task."""
 
     id: str
@@ -127,8 +126,7 @@ class Stage:
         return tuple(e for e in self.retrieved if e not in self.decisions)
 
 
-@dataclass(slots=True)
-class Task:
+class Task(msgspec.Struct):
     """One operator attempted by one agent run."""
 
     id: str
@@ -158,8 +156,7 @@ class Task:
         return next((c for c in self.candidates.values() if c.outcome == "correct" and c.latency_ms is not None), None)
 
 
-@dataclass(slots=True)
-class Conflict:
+class Conflict(msgspec.Struct):
     """Two rules that contradict each other."""
 
     id: str
@@ -175,8 +172,7 @@ class Conflict:
         return self.second if name == self.first else self.first
 
 
-@dataclass(slots=True)
-class State:
+class State(msgspec.Struct):
     """One library."""
 
     sequence: int = 0

@@ -2,11 +2,14 @@
 
 The fold owns its state and changes it in place, because a library of 10^5 events is opened by it; nobody else writes
 to a `State`. It is total: an event that this version does not know moves the position and changes nothing else.
+
+Beside what an event changes, the fold notes its sequence with the stages and experiences that it bears on, so that an
+answer to `why` reads those events and not the whole log; `ledger.domain.whereabouts` gathers them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ledger.domain import events as ev
@@ -21,20 +24,9 @@ from ledger.domain.model import (
     frequency,
     initial,
 )
-from ledger.domain.whereabouts import follow
 
-__all__ = [
-    "Candidate",
-    "Conflict",
-    "Environment",
-    "Experience",
-    "Stage",
-    "State",
-    "Task",
-    "evolve",
-    "frequency",
-    "initial",
-]
+__all__ = ["Candidate", "Conflict", "Environment", "Experience", "Stage", "State", "Task"]
+__all__ += ["evolve", "evolve_all", "frequency", "initial"]
 
 
 def _library_created(state: State, event: ev.LibraryCreated) -> None:
@@ -58,6 +50,7 @@ def _experience_recorded(state: State, event: ev.ExperienceRecorded) -> None:
         source=event.source,
         recorded=state.sequence,
         scored_before=state.eligible(event.stages),
+        trail=[state.sequence],
     )
 
 
@@ -66,17 +59,20 @@ def _experience_amended(state: State, event: ev.ExperienceAmended) -> None:
     experience.title = event.title
     experience.body = event.body
     experience.vectors.clear()
+    experience.trail.append(state.sequence)
 
 
 def _experience_retired(state: State, event: ev.ExperienceRetired) -> None:
     experience = state.experiences[event.experience]
     experience.frozen = frequency(experience, state.eligible(experience.stages))
+    experience.trail.append(state.sequence)
 
 
 def _experience_superseded(state: State, event: ev.ExperienceSuperseded) -> None:
     experience = state.experiences[event.experience]
     experience.frozen = frequency(experience, state.eligible(experience.stages))
     experience.superseded_by = event.by
+    experience.trail.append(state.sequence)
 
 
 def _conflict_recorded(state: State, event: ev.ConflictRecorded) -> None:
@@ -84,16 +80,25 @@ def _conflict_recorded(state: State, event: ev.ConflictRecorded) -> None:
     state.conflicts[event.conflict] = conflict
     for name in (event.first, event.second):
         state.conflicts_of.setdefault(name, []).append(conflict)
+        state.experiences[name].trail.append(state.sequence)
 
 
 def _conflict_resolved(state: State, event: ev.ConflictResolved) -> None:
     conflict = state.conflicts[event.conflict]
     conflict.open = False
     conflict.loser = event.loser
+    for name in (conflict.first, conflict.second):
+        state.experiences[name].trail.append(state.sequence)
 
 
 def _revalidation_required(state: State, event: ev.RevalidationRequired) -> None:
-    state.experiences[event.experience].questioned.add((event.chip, event.toolkit))
+    experience = state.experiences[event.experience]
+    experience.questioned.add((event.chip, event.toolkit))
+    experience.trail.append(state.sequence)
+
+
+def _revalidated(state: State, event: ev.Revalidated) -> None:
+    state.experiences[event.experience].trail.append(state.sequence)
 
 
 def _embedded(state: State, event: ev.ExperienceEmbedded) -> None:
@@ -102,12 +107,16 @@ def _embedded(state: State, event: ev.ExperienceEmbedded) -> None:
 
 def _invalidated(state: State, event: ev.StageInvalidated) -> None:
     for name in event.stages:
-        state.stages[name].invalid = True
+        stage = state.stages[name]
+        stage.invalid = True
+        stage.trail.append(state.sequence)
 
 
 def _reinstated(state: State, event: ev.StageReinstated) -> None:
     for name in event.stages:
-        state.stages[name].invalid = False
+        stage = state.stages[name]
+        stage.invalid = False
+        stage.trail.append(state.sequence)
 
 
 def _restated(state: State, event: ev.MemoryRestated) -> None:
@@ -124,6 +133,7 @@ def _restated(state: State, event: ev.MemoryRestated) -> None:
         experience.average = told.average
         experience.frozen = told.frozen
         experience.environments = {(chip, toolkit) for chip, toolkit in told.environments}
+        experience.trail.append(state.sequence)
         if told.average is None:
             state.averaged.discard(told.experience)
         else:
@@ -160,33 +170,47 @@ def _stage_started(state: State, event: ev.StageStarted) -> None:
         operator=event.operator,
         basis=event.basis,
         residents_at_start=frozenset(state.residents),
+        trail=[state.sequence],
     )
     state.tasks[event.task].stages.append(event.stage)
 
 
 def _retrieved(state: State, event: ev.ExperiencesRetrieved) -> None:
-    state.stages[event.stage].retrieved.update(dict.fromkeys(event.offered))
+    sequence = state.sequence
+    stage = state.stages[event.stage]
+    stage.retrieved.update(dict.fromkeys(event.offered))
+    stage.trail.append(sequence)
+    for name in event.offered:
+        state.experiences[name].trail.append(sequence)
 
 
 def _rules_presented(state: State, event: ev.RulesPresented) -> None:
-    state.stages[event.stage].rules = event.rules
+    stage = state.stages[event.stage]
+    stage.rules = event.rules
+    stage.trail.append(state.sequence)
 
 
 def _rule_withheld(state: State, event: ev.RuleWithheld) -> None:
-    state.stages[event.stage].withheld = event.experience
+    stage = state.stages[event.stage]
+    stage.withheld = event.experience
+    stage.trail.append(state.sequence)
 
 
 def _decided(state: State, event: ev.AdoptionDecided) -> None:
     stage = state.stages[event.stage]
-    already = stage.decisions.get(event.experience, False)
+    name = event.experience
+    already = stage.decisions.get(name, False)
     if event.adopted or not already:
-        stage.reasons[event.experience] = event.reason
-    stage.decisions[event.experience] = already or event.adopted
+        stage.reasons[name] = event.reason
+    stage.decisions[name] = already or event.adopted
+    stage.trail.append(state.sequence)
+    state.experiences[name].trail.append(state.sequence)
 
 
 def _proposed(state: State, event: ev.CandidateProposed) -> None:
     stage = state.stages[event.stage]
     stage.candidates.append(event.candidate)
+    stage.trail.append(state.sequence)
     state.tasks[stage.task].candidates[event.candidate] = Candidate(
         id=event.candidate,
         stage=event.stage,
@@ -199,8 +223,11 @@ def _proposed(state: State, event: ev.CandidateProposed) -> None:
     )
 
 
-def _candidate(state: State, stage: str, candidate: str) -> Candidate:
-    return state.tasks[state.stages[stage].task].candidates[candidate]
+def _candidate(state: State, stage_name: str, candidate: str) -> Candidate:
+    """Find what an event tells of, and note the event with its stage."""
+    stage = state.stages[stage_name]
+    stage.trail.append(state.sequence)
+    return state.tasks[stage.task].candidates[candidate]
 
 
 def _compiled(state: State, event: ev.CandidateCompiled) -> None:
@@ -228,7 +255,13 @@ def _measured(state: State, event: ev.CandidateMeasured) -> None:
 
 
 def _outcome_reported(state: State, event: ev.OutcomeReported) -> None:
-    state.stages[event.stage].outcome = event
+    stage = state.stages[event.stage]
+    stage.outcome = event
+    stage.trail.append(state.sequence)
+
+
+def _diagnosed(state: State, event: ev.StageDiagnosed) -> None:
+    state.stages[event.stage].trail.append(state.sequence)
 
 
 def _scored(state: State, event: ev.StageScored) -> None:
@@ -237,6 +270,7 @@ def _scored(state: State, event: ev.StageScored) -> None:
     stage.score = event.score
     stage.first = event.first
     stage.best = event.best
+    stage.trail.append(state.sequence)
     state.scored[event.kind] += 1
     where = state.tasks[stage.task].where
     for name in event.offered:
@@ -250,17 +284,24 @@ def _scored(state: State, event: ev.StageScored) -> None:
 
 
 def _abandoned(state: State, event: ev.StageAbandoned) -> None:
-    state.stages[event.stage].status = "abandoned"
+    stage = state.stages[event.stage]
+    stage.status = "abandoned"
+    stage.trail.append(state.sequence)
 
 
 def _value_updated(state: State, event: ev.ValueUpdated) -> None:
-    state.experiences[event.experience].value = event.new
+    experience = state.experiences[event.experience]
+    experience.value = event.new
+    experience.trail.append(state.sequence)
 
 
 def _frequency_updated(state: State, event: ev.FrequencyUpdated) -> None:
+    sequence = state.sequence
     for change in event.changes:
+        experience = state.experiences[change.experience]
+        experience.frequencies.append(sequence)
         if change.averaged:
-            state.experiences[change.experience].average = change.new
+            experience.average = change.new
 
 
 def _rule_distilled(state: State, event: ev.RuleDistilled) -> None:
@@ -268,6 +309,11 @@ def _rule_distilled(state: State, event: ev.RuleDistilled) -> None:
     experience.rule = event.text
     experience.tokens = event.tokens
     experience.tokenizer = event.tokenizer
+    experience.trail.append(state.sequence)
+
+
+def _consolidated(state: State, _event: ev.Consolidated) -> None:
+    state.table = state.sequence
 
 
 def _admitted(state: State, event: ev.RuleAdmitted) -> None:
@@ -276,12 +322,15 @@ def _admitted(state: State, event: ev.RuleAdmitted) -> None:
         # The average starts from the ratio, so that frequency does not jump at the border.
         experience.average = frequency(experience, state.eligible(experience.stages))
     experience.resident = True
+    experience.trail += (state.table, state.sequence)
     state.averaged.add(event.experience)
     state.residents[event.experience] = None
 
 
 def _evicted(state: State, event: ev.RuleEvicted) -> None:
-    state.experiences[event.experience].resident = False
+    experience = state.experiences[event.experience]
+    experience.resident = False
+    experience.trail += (state.table, state.sequence)
     state.residents.pop(event.experience, None)
 
 
@@ -295,6 +344,7 @@ _HANDLERS: dict[type[ev.Event], Callable[[State, Any], None]] = {
     ev.ConflictRecorded: _conflict_recorded,
     ev.ConflictResolved: _conflict_resolved,
     ev.RevalidationRequired: _revalidation_required,
+    ev.Revalidated: _revalidated,
     ev.ExperienceEmbedded: _embedded,
     ev.StageInvalidated: _invalidated,
     ev.StageReinstated: _reinstated,
@@ -310,12 +360,14 @@ _HANDLERS: dict[type[ev.Event], Callable[[State, Any], None]] = {
     ev.CandidateCompiled: _compiled,
     ev.CandidateVerified: _verified,
     ev.CandidateMeasured: _measured,
+    ev.StageDiagnosed: _diagnosed,
     ev.OutcomeReported: _outcome_reported,
     ev.StageScored: _scored,
     ev.StageAbandoned: _abandoned,
     ev.ValueUpdated: _value_updated,
     ev.FrequencyUpdated: _frequency_updated,
     ev.RuleDistilled: _rule_distilled,
+    ev.Consolidated: _consolidated,
     ev.RuleAdmitted: _admitted,
     ev.RuleEvicted: _evicted,
 }
@@ -327,5 +379,14 @@ def evolve(state: State, event: ev.Event) -> State:
     handler = _HANDLERS.get(type(event))
     if handler is not None:
         handler(state, event)
-    follow(state, event)
     return state
+
+
+def evolve_all(state: State, events: Iterable[ev.Event]) -> None:
+    """`evolve` for each; where one raises, `state.sequence` is its."""
+    find = _HANDLERS.get
+    for event in events:
+        state.sequence += 1
+        handler = find(type(event))
+        if handler is not None:
+            handler(state, event)

@@ -41,6 +41,18 @@ def link(previous: bytes, record: bytes) -> bytes:
     return hashlib.sha256(previous + record).digest()
 
 
+def run(previous: bytes, records: Iterable[bytes]) -> bytes:
+    """Hash of the last of these records, the first of which follows one with hash `previous`.
+
+    Where it is the hash that was stored with the last one, none of them was changed; where it is not, `link` finds
+    which. Raises TypeError where one of them is no bytes.
+    """
+    sha256 = hashlib.sha256
+    for record in records:
+        previous = sha256(previous + record).digest()
+    return previous
+
+
 def extend(library: str, head: Head, drafts: Sequence[Draft]) -> list[Stored]:
     """Make the rows of a batch that is put behind `head`."""
     sequence, previous = head.sequence, head.hash

@@ -6,8 +6,10 @@ this order, no blanks, dictionaries sorted by key. Floats are written so that th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar
+import functools
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -64,6 +66,7 @@ class Codec:
         self._name_of = {event: (name, schema) for name, (event, schema) in names.items()}
         self._readers: dict[bytes, Callable[[bytes], Recorded[Event]]] = {}
         self._events: dict[bytes, Callable[[bytes], Event]] = {}
+        self._many: msgspec.json.Decoder[list[Any]] | None = None
         self._payloads: dict[type[Event], msgspec.json.Decoder[Any]] = {}
         self._encoder = msgspec.json.Encoder(order="deterministic")
         self._raw: msgspec.json.Decoder[Recorded[msgspec.Raw]] = msgspec.json.Decoder(Recorded[msgspec.Raw])
@@ -139,6 +142,31 @@ class Codec:
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise self._corrupt(record, error) from error
 
+    def events(self, records: Sequence[bytes]) -> list[Event]:
+        """Read the events of many records, several times as quick as one by one. Raises LogCorruptError."""
+        if self._many is None:
+            self._many = msgspec.json.Decoder(list[self._any_of_today()])  # type: ignore[misc]
+        try:
+            found = [item.payload for item in self._many.decode(b"[" + b",".join(records) + b"]")]
+        except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
+            found = []
+        # One is of another version, or damaged: each is read by itself, and the damaged one named.
+        return found if len(found) == len(records) else [self.event(record) for record in records]
+
+    def _any_of_today(self) -> Any:
+        """Make the union of all records that are written today; the decoder tells them apart by the name, in C."""
+        kinds: list[Any] = [
+            msgspec.defstruct(
+                event.__name__,
+                [("schema", Literal[schema]), ("payload", event)],
+                tag_field="type",
+                tag=name,
+                gc=False,
+            )
+            for name, (event, schema) in self._names.items()
+        ]
+        return functools.reduce(operator.or_, kinds)
+
     def _first_event(self, record: bytes, key: bytes) -> Event:
         """Read an event of a type and schema number that were not met before, or that only `decode` can read."""
         found = self.decode(record)
@@ -205,5 +233,6 @@ encode = _TODAY.encode
 assemble = _TODAY.assemble
 decode = _TODAY.decode
 event = _TODAY.event
+events = _TODAY.events
 payload = _TODAY.payload
 place = _TODAY.place

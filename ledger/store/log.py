@@ -258,8 +258,8 @@ class Log(Protocol):
         """Hashes of the records with `after` < sequence <= `until`, in order."""
         ...
 
-    def pages(self, library: str, *, after: int, until: int) -> Iterator[list[tuple[bytes, bytes]]]:
-        """As `read`, as lists of (record, hash): for folds over a whole log, where a `Stored` each would cost."""
+    def pages(self, library: str, *, after: int, until: int) -> Iterator[list[bytes]]:
+        """As `read`, as lists of records alone: for folds over a whole log, where a `Stored` each would cost."""
         ...
 
     def of_type(self, library: str, kind: str) -> list[bytes]:

@@ -129,9 +129,10 @@ class MemoryLog:
         """Hashes of the records in order; see `Log.hashes`."""
         return [row.hash for row in self._rows.get(library, [])[max(after, 0) : until]]
 
-    def pages(self, library: str, *, after: int, until: int) -> Iterator[list[tuple[bytes, bytes]]]:
-        """Give the records as (record, hash); see `Log.pages`."""
-        yield [(row.record, row.hash) for row in self._rows.get(library, [])[max(after, 0) : until]]
+    def pages(self, library: str, *, after: int, until: int) -> Iterator[list[bytes]]:
+        """Give the records alone; see `Log.pages`."""
+        if page := [row.record for row in self._rows.get(library, [])[max(after, 0) : until]]:
+            yield page
 
     def _erase(self, library: str, erase: Erasure) -> None:
         with self._lock:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import starmap
+from itertools import chain, starmap
 from typing import TYPE_CHECKING, Any, overload
 
 from sqlalchemy.exc import DBAPIError
@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from ledger.store.signals import Listener, Teller
 
 _PAGE = 1000
-_LONG_PAGE = 5000
+_LONG_PAGE = 500
+"""Records a page of a long walk: few enough that they, and what is read from them, stay in the processor's cache."""
 
 
 def open_log(url: str) -> Log:
@@ -209,11 +210,11 @@ class SqlLog:
         """Hashes of the records in order; see `Log.hashes`."""
         return [hash_ for (hash_,) in self._all(self._sql.hashes, (library, after, until))]
 
-    def pages(self, library: str, *, after: int, until: int) -> Iterator[list[tuple[bytes, bytes]]]:
-        """Give the records as (record, hash); see `Log.pages`."""
+    def pages(self, library: str, *, after: int, until: int) -> Iterator[list[bytes]]:
+        """Give the records alone; see `Log.pages`."""
         while after < until:
             end = min(after + _LONG_PAGE, until)
-            page = self._all(self._sql.pairs, (library, after, end))
+            page = list(chain.from_iterable(self._all(self._sql.records, (library, after, end))))
             if not page:
                 return
             yield page

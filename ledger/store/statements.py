@@ -103,7 +103,7 @@ class Statements:
             select(literal_column("1")).select_from(blobs).where(blobs.c.sha256 == bindparam("sha256")), "sha256"
         )
         self.hashes = self._range(events.c.hash)
-        self.pairs = self._range(events.c.record, events.c.hash)
+        self.records = self._range(events.c.record)
         self.page = self._page(events.c.type)
         self.page_of_bytes = self._page(cast(events.c.type, LargeBinary))
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 import bm25s
 import msgspec
+from msgspec import structs
 
 from agent.coldstart.documents import bundled
 from device import operators
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 DATA = Path(__file__).with_name("quality")
 K = 10
+FOLDS = 5
 DEPTH = SAGE.pool_size * SAGE.fusion_depth
 """Each ranking is read to here before both are fused, as the ledger does under the default policy."""
 
@@ -177,6 +179,41 @@ def searches(texts: Mapping[str, Text]) -> dict[str, Search]:
     return found
 
 
+def held_out(
+    asked: Sequence[Question], lexical: Search, dense: Search
+) -> tuple[float, float, list[tuple[float, float]]]:
+    """Mean nDCG@10 and recall@10 of hybrid on questions that did not choose its weights, and the weights chosen.
+
+    Every FOLDS-th question of a kind is asked with the pair of `dense_weight` and `dense_on_names` that is best for
+    the others, in turns.
+    """
+    policies = [
+        structs.replace(SAGE, dense_weight=weight, dense_on_names=share)
+        for weight in (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+        for share in (0.0, 0.25, 0.5, 0.75, 1.0)
+    ]
+    found = [(item, lexical(item.question), dense(item.question)) for item in asked]
+    rankings = [[names_of(fuse(policy, item.question, *hits)) for item, *hits in found] for policy in policies]
+    gains = [[ndcg(r, item.answers) for r, item in zip(ranked, asked, strict=True)] for ranked in rankings]
+    turn: dict[str, int] = {}
+    folds = []
+    for item in asked:
+        turn[item.kind] = turn.get(item.kind, -1) + 1
+        folds.append(turn[item.kind] % FOLDS)
+    scores, recalls, chosen = [], [], []
+    for fold in range(FOLDS):
+        best = max(
+            range(len(policies)),
+            key=lambda p, fold=fold: math.fsum(g for g, f in zip(gains[p], folds, strict=True) if f != fold),  # type: ignore[misc]
+        )
+        chosen.append((policies[best].dense_weight, policies[best].dense_on_names))
+        for place, (item, of) in enumerate(zip(asked, folds, strict=True)):
+            if of == fold:
+                scores.append(gains[best][place])
+                recalls.append(recall(rankings[best][place], item.answers))
+    return statistics.fmean(scores), statistics.fmean(recalls), chosen
+
+
 def names_of(hits: Hits) -> list[str]:
     """The ranking without its scores."""
     return [name for name, _ in hits]
@@ -209,6 +246,10 @@ def main() -> None:
     print(f"{len(asked)} questions, {len(texts)} texts; {platform.machine()}, {os.cpu_count()} cores")
     compared = searches(texts)
     print(table(asked, compared))
+    if "hybrid" in compared:
+        gain, share, chosen = held_out(asked, compared["lexical"], compared["dense"])
+        print(f"hybrid, its weights chosen on the other folds of {FOLDS}: nDCG@10 {gain:.3f}, recall@10 {share:.3f}")
+        print("  (dense_weight, dense_on_names) of each fold: " + " ".join(map(str, chosen)))
     if options.misses and options.misses not in compared:
         parser.error(f"no search is named {options.misses!r}; there are {', '.join(compared)}")
     for item in asked if options.misses else ():

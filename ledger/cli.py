@@ -10,7 +10,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -107,18 +107,23 @@ def client(db: str | None, server: str | None) -> Iterator[LedgerClient]:
 
 
 @contextmanager
-def busy(what: str) -> Iterator[None]:
-    """Say on a terminal what takes long, with the seconds that it took so far. Standard output stays data."""
+def busy(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Say on a terminal what takes long, with the seconds that it took so far. Standard output stays data.
+
+    Gives what can be told how much is done, and of how much, to show the share too; None where nobody looks.
+    """
     if not sys.stderr.isatty():
-        yield
+        yield None
         return
     from rich.console import Console  # noqa: PLC0415
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        progress.add_task(what, total=None)
-        yield
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[share]}"))
+    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task(what, total=None, share="")
+        yield lambda done, of: progress.update(
+            bar, completed=done, total=of or None, share=f"{done:,} of {of:,} events"
+        )
 
 
 def show(value: Any) -> None:

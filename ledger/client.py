@@ -10,6 +10,7 @@ import hashlib
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 from urllib.parse import quote
@@ -20,6 +21,7 @@ from pydantic import BaseModel
 from ledger import errors, wire
 from ledger.client_store import StoreCalls
 from ledger.policy_file import policy_argument
+from ledger.progress import Tell, watching
 
 __all__ = ["LedgerClient", "policy_argument"]
 
@@ -95,8 +97,9 @@ class LedgerClient(StoreCalls):
         params: Mapping[str, Any] | None = None,
         key: str | None = None,
         retry: bool = True,
+        headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        headers = {"X-Actor": quote(self._actor)}
+        headers = {"X-Actor": quote(self._actor), **(headers or {})}
         if method != "GET":
             headers["Idempotency-Key"] = key or uuid.uuid4().hex
         if body is not None:
@@ -361,12 +364,25 @@ class LedgerClient(StoreCalls):
         path = f"{self._lib(library)}/conflicts/{quote(conflict, safe='')}/resolution"
         return self._post(wire.Conflict, path, wire.ConflictEnd(loser=loser, reason=reason))
 
-    def rederive(self, library: str, *, policy: str | Mapping[str, Any] | None = None) -> wire.Rederivation:
-        """Recompute from the facts, under the recorded policy or another."""
+    def rederive(
+        self, library: str, *, policy: str | Mapping[str, Any] | None = None, tell: Tell | None = None
+    ) -> wire.Rederivation:
+        """Recompute from the facts, under the recorded policy or another; `tell` hears how far it is, of how many."""
         import json  # noqa: PLC0415 - only this call needs it
 
         given = policy if policy is None or isinstance(policy, str) else json.dumps(dict(policy))
-        return self._get(wire.Rederivation, f"{self._lib(library)}/rederivation", policy=given)
+        path, key = f"{self._lib(library)}/rederivation", uuid.uuid4().hex
+        with watching(lambda: self._progress(key), tell) if tell else nullcontext():
+            response = self._send("GET", path, params={"policy": given}, headers={"X-Progress": key})
+        return wire.Rederivation.model_validate_json(response.content)
+
+    def _progress(self, key: str) -> tuple[int, int] | None:
+        """How far a call is; None where it can not be said: that is for the call itself to tell."""
+        try:
+            found = self._get(wire.Progress, f"/v1/progress/{key}")
+        except errors.LedgerError:
+            return None
+        return found.done, found.of
 
     def import_trace(self, library: str, lines: Iterable[bytes], *, resume: bool = False) -> wire.ImportedTrace:
         """Import a trace (JSON lines). Raises TraceInvalidError with the line; the lines before it are stored.

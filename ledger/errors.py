@@ -171,6 +171,13 @@ class UnknownTaskError(NotFoundError):
         super().__init__(f"there is no task {task!r}; start it first", task=task)
 
 
+class ProgressUnknownError(NotFoundError):
+    code = "progress-unknown"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"no call runs under the progress key {key!r}: it ended, or did not begin yet", key=key)
+
+
 class TaskExistsError(ConflictError):
     code = "task-exists"
 

@@ -23,6 +23,7 @@ from ledger.domain import events as ev
 from ledger.domain.state import State
 from ledger.folding import Folds
 from ledger.opened import Opened
+from ledger.progress import Progress
 from ledger.proofs import Proofs
 from ledger.record import event_record
 from ledger.store import chain, codec
@@ -69,6 +70,7 @@ class Ledger:
         self._new_id = new_id
         self.embedder = embedder
         self.proofs = Proofs(log, key)
+        self.progress = Progress()
         self._folds = Folds(log)
         self._opened: dict[str, Opened] = {}
         self._guard = threading.Lock()
@@ -133,6 +135,10 @@ class Ledger:
                     raise errors.SequenceConflictError(library, after, self._log.head(library).sequence)
         for stored in self._log.read(library, after=after, until=until):
             yield codec.decode(stored.record)
+
+    def facts(self, library: str, *, until: int) -> Iterator[ev.Event]:
+        """Events alone up to a sequence that is stored: several times as quick as `recorded`."""
+        return (event for page in self._log.pages(library, after=0, until=until) for event in codec.events(page))
 
     def raw(self, library: str, sequence: int) -> bytes:
         """One record as stored. Raises InvalidInputError where there is none."""

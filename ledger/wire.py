@@ -550,6 +550,13 @@ class Rederivation(Wire):
     experiences: dict[str, DerivedExperience]
 
 
+class Progress(Wire):
+    """How far a running call has come, in events; 0 of 0 before it knows how many there are."""
+
+    done: int
+    of: int
+
+
 class ExperienceDiff(Wire):
     """Pairs are (before, after); None where it did not exist yet. `events` are the sequences that moved it."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,7 +18,10 @@ from ledger.domain.state import State
 from ledger.domain.trail import Entry
 from ledger.domain.whereabouts import trail_of
 from ledger.errors import InvalidInputError
+from ledger.progress import Tell, untold
 from ledger.service import Ledger
+
+_TOLD_EVERY = 500
 
 
 def point(ledger: Ledger, library: str, at: str | int | None) -> int | None:
@@ -139,37 +142,50 @@ def _difference(found: Difference | None) -> wire.Difference | None:
     return wire.Difference(sequence=found.sequence, recorded=_shown(found.recorded), derived=_shown(found.derived))
 
 
-def rederivation(ledger: Ledger, library: str, given: str | Mapping[str, Any] | None) -> wire.Rederivation:
-    """Recompute from the facts, under the recorded policy (None) or another, and set the two side by side."""
+def rederivation(
+    ledger: Ledger, library: str, given: str | Mapping[str, Any] | None, tell: Tell = untold
+) -> wire.Rederivation:
+    """Recompute from the facts, under the recorded policy (None) or another, and set the two side by side.
+
+    The library is not held up meanwhile; what is appended then is not part of it.
+    """
     policy, name = (None, "") if given is None else resolve_policy(given)
     with ledger.reading(library) as state:
-        derivation = rederive((r.event for r in ledger.recorded(library, until=state.sequence)), policy)
-        derived = derivation.state
-        names = sorted(state.experiences)
-        return wire.Rederivation(
-            library=library,
-            sequence=state.sequence,
-            policy_name=name or state.policy_name,
-            policy=derived.policy.to_mapping(),
-            same_policy=policy is None,
-            compared=derivation.compared,
-            first_difference=_difference(derivation.first_difference),
-            residents=sorted(derived.residents),
-            resident_tokens=sum(derived.experiences[r].tokens or 0 for r in derived.residents),
-            would_enter=sorted(set(derived.residents) - set(state.residents)),
-            would_leave=sorted(set(state.residents) - set(derived.residents)),
-            rank_correlation=statistics.rank_correlation(_values(state, names), _values(derived, names)),
-            experiences={
-                item: wire.DerivedExperience(
-                    value=derived.experiences[item].value,
-                    recorded_value=state.experiences[item].value,
-                    resident=derived.experiences[item].resident,
-                    recorded_resident=state.experiences[item].resident,
-                )
-                for item in names
-            },
-        )
+        sequence, name = state.sequence, name or state.policy_name
+        values = {item: state.experiences[item].value for item in sorted(state.experiences)}
+        residents = set(state.residents)
+    derivation = rederive(_told(ledger.facts(library, until=sequence), sequence, tell), policy)
+    derived = derivation.state
+    return wire.Rederivation(
+        library=library,
+        sequence=sequence,
+        policy_name=name,
+        policy=derived.policy.to_mapping(),
+        same_policy=policy is None,
+        compared=derivation.compared,
+        first_difference=_difference(derivation.first_difference),
+        residents=sorted(derived.residents),
+        resident_tokens=sum(derived.experiences[r].tokens or 0 for r in derived.residents),
+        would_enter=sorted(set(derived.residents) - residents),
+        would_leave=sorted(residents - set(derived.residents)),
+        rank_correlation=statistics.rank_correlation(
+            list(values.values()), [derived.experiences[item].value for item in values]
+        ),
+        experiences={
+            item: wire.DerivedExperience(
+                value=derived.experiences[item].value,
+                recorded_value=value,
+                resident=derived.experiences[item].resident,
+                recorded_resident=item in residents,
+            )
+            for item, value in values.items()
+        },
+    )
 
 
-def _values(state: State, names: list[str]) -> list[float]:
-    return [state.experiences[name].value for name in names]
+def _told(events: Iterator[ev.Event], of: int, tell: Tell) -> Iterator[ev.Event]:
+    """The events, while `tell` hears how many have gone by."""
+    for done, event in enumerate(events):
+        if done % _TOLD_EVERY == 0:
+            tell(done, of)
+        yield event

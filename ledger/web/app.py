@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from ledger.service import Ledger
 from ledger.version import VERSION
 from ledger.web import problems
-from ledger.web.api import audit, experiences, feed, governance, libraries, log, proofs, stages, tasks
+from ledger.web.api import audit, experiences, feed, governance, libraries, log, progress, proofs, stages, tasks
 from ledger.web.calls import TheLedger
 from ledger.web.etag import EntityTags
 from ledger.web.pages import routes as pages
@@ -32,7 +32,7 @@ def routes() -> FastAPI:
         responses=problems.RESPONSES,
     )
     problems.install(app, pages.problem_page)
-    for subject in (libraries, experiences, tasks, stages, governance, log, feed, proofs, audit):
+    for subject in (libraries, experiences, tasks, stages, governance, log, feed, proofs, audit, progress):
         app.include_router(subject.router)
     app.include_router(pages.router)
     app.add_middleware(EntityTags)

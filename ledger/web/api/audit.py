@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Header, Query
 
 from ledger import wire
 from ledger.commands import audit
@@ -32,6 +32,10 @@ def rederive(
     policy: Annotated[
         str | None, Query(description="A preset's name or a JSON object of policy fields; absent: the recorded policy.")
     ] = None,
+    x_progress: Annotated[
+        str | None,
+        Header(min_length=1, max_length=255, description="A key under which `/v1/progress/KEY` says how far it is."),
+    ] = None,
 ) -> wire.Rederivation:
     """Recompute from the facts and compare, event by event or side by side."""
     given: str | dict[str, Any] | None = policy
@@ -40,7 +44,8 @@ def rederive(
             given = json.loads(policy)
         except ValueError as error:
             raise PolicyError(f"the policy is not a JSON object: {error}") from None
-    return audit.rederivation(ledger, library, given)
+    with ledger.progress.telling(x_progress) as tell:
+        return audit.rederivation(ledger, library, given, tell)
 
 
 @router.get("/diff")

@@ -15,6 +15,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+import structlog
 
 from tests.postgres import NoPostgresError, Server, running
 
@@ -79,6 +80,13 @@ def pytest_configure(config: pytest.Config) -> None:
         folder.mkdir(mode=0o700)
         os.environ[name] = str(folder)
     sys.addaudithook(_guard.hook)
+
+
+@pytest.fixture(autouse=True)
+def _logging() -> Iterator[None]:
+    """A command that ran in this process may have set what is logged; the next test starts without."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(autouse=True)

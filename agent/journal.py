@@ -96,12 +96,12 @@ class Journal(Shelf):
                 )
         return found
 
-    def finish(self, task: str, *, solved: bool, summary: str) -> None:
+    def finish(self, task: str, *, summary: str) -> None:
         """End the task."""
         try:
             self._call(
                 f"{task}.finish",
-                lambda: self.client.finish_task(self.library, task, solved=solved, summary=_line(summary)),
+                lambda: self.client.finish_task(self.library, task, summary=_line(summary)),
                 expect=(errors.TaskFinishedError,),
             )
         except errors.TaskFinishedError:

@@ -65,7 +65,7 @@ class Loop:
             # The clock ended it, not its rounds: the next run of the same name goes on with what is left.
             self.progress.done(result)
             return result
-        self.journal.finish(work.task.task, solved=result.solved, summary=_summary(result))
+        self.journal.finish(work.task.task, summary=_summary(result))
         self.progress.done(result)
         return result
 

@@ -236,10 +236,10 @@ class LedgerClient(StoreCalls):
             if cursor is None:
                 return items
 
-    def finish_task(self, library: str, task: str, *, solved: bool, summary: str = "") -> wire.Task:
+    def finish_task(self, library: str, task: str, *, summary: str = "") -> wire.Task:
         """End the attempt. Raises StageOpenError while a stage is open."""
         path = f"{self._lib(library)}/tasks/{quote(task, safe='')}/finish"
-        return self._post(wire.Task, path, wire.FinishTask(solved=solved, summary=summary))
+        return self._post(wire.Task, path, wire.FinishTask(summary=summary))
 
     def open_stage(self, library: str, task: str, new: wire.NewStage) -> wire.OpenedStage:
         """Begin a stage; the answer carries the resident rules."""

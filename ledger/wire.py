@@ -199,7 +199,6 @@ class NewTask(Wire):
 
 
 class FinishTask(Wire):
-    solved: Flag
     summary: Line = ""
 
 

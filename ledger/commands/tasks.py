@@ -21,7 +21,7 @@ def finish(ledger: Ledger, call: Call, library: str, name: str, end: wire.Finish
     """End an attempt."""
 
     def command(batch: Batch) -> None:
-        batch.emit(decide.finish_task(batch.state, name, solved=end.solved, summary=end.summary))
+        batch.emit(decide.finish_task(batch.state, name, summary=end.summary))
 
     return ledger.execute(library, call, command, lambda batch: views.task(batch.state, batch.state.tasks[name]))
 

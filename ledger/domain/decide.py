@@ -119,14 +119,20 @@ def _running_stage(state: State, task: Task) -> str | None:
     return next((name for name in reversed(task.stages) if state.stages[name].status == "open"), None)
 
 
-def finish_task(state: State, name: str, *, solved: bool, summary: str) -> list[ev.Event]:
-    """End an attempt; no stage may be open."""
+def finish_task(state: State, name: str, *, summary: str) -> list[ev.Event]:
+    """End an attempt; no stage may be open.
+
+    Whether it solved the operator is read from the facts: a candidate passed verification, or an outcome was reported
+    as correct.
+    """
     task = task_of(state, name)
     if task.finished:
         raise errors.TaskFinishedError(name)
     running = _running_stage(state, task)
     if running is not None:
         raise errors.StageOpenError(name, running)
+    outcomes = (state.stages[stage].outcome for stage in task.stages)
+    solved = any(c.outcome == "correct" for c in task.candidates.values()) or any(o and o.correct for o in outcomes)
     return [ev.TaskFinished(task=name, solved=solved, rounds=len(task.candidates), summary=summary)]
 
 

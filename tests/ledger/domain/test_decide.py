@@ -139,7 +139,7 @@ def test_one_stage_at_a_time_in_a_task() -> None:
     refuses(play, lambda: play.open("s2", "t"), errors.StageOpenError, task="t", stage="s")
     refuses(
         play,
-        lambda: decide.finish_task(play.state, "t", solved=True, summary=""),
+        lambda: decide.finish_task(play.state, "t", summary=""),
         errors.StageOpenError,
         task="t",
         stage="s",
@@ -150,11 +150,21 @@ def test_a_finished_task_takes_nothing() -> None:
     """Neither a stage nor a second end."""
     play = given()
     play.take(decide.abandon_stage(play.state, "s", "cancelled"))
-    play.take(decide.finish_task(play.state, "t", solved=False, summary=""))
+    play.take(decide.finish_task(play.state, "t", summary=""))
     refuses(play, lambda: play.open("s2", "t"), errors.TaskFinishedError, task="t")
-    refuses(
-        play, lambda: decide.finish_task(play.state, "t", solved=True, summary=""), errors.TaskFinishedError, task="t"
-    )
+    refuses(play, lambda: decide.finish_task(play.state, "t", summary=""), errors.TaskFinishedError, task="t")
+
+
+@pytest.mark.parametrize("correct", [True, False, None])
+def test_whether_a_task_is_solved_is_read_from_its_facts(correct: bool | None) -> None:
+    """Nobody tells the ledger; without any outcome there is no solution."""
+    play = given()
+    if correct is not None:
+        play.tell("s", correct=correct)
+    play.take(decide.abandon_stage(play.state, "s", "cancelled"))
+    (end,) = decide.finish_task(play.state, "t", summary="")
+    assert isinstance(end, ev.TaskFinished)
+    assert end.solved is (correct is True)
 
 
 @pytest.mark.parametrize("end", ["scored", "abandoned"])

@@ -68,8 +68,8 @@ Refusal = Callable[[LedgerClient, Judge], object]
 
 
 def _after_finish(client: LedgerClient) -> object:
-    client.finish_task("lib", "t", solved=False)
-    return client.finish_task("lib", "t", solved=False)
+    client.finish_task("lib", "t")
+    return client.finish_task("lib", "t")
 
 
 REFUSALS: dict[str, tuple[type[errors.LedgerError], int, Refusal]] = {
@@ -300,7 +300,7 @@ def test_ids_are_kept_as_they_are(client: LedgerClient, name: str) -> None:
     assert list(client.state(name).experiences) == [name]
     assert client.why(name, name)["experience"] == name
     client.abandon_stage(name, name, "r")
-    assert client.finish_task(name, name, solved=False).task == name
+    assert client.finish_task(name, name).task == name
     assert client.verify(name).ok
     assert name in [item.library for item in client.libraries()]
 

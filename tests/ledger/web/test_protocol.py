@@ -66,8 +66,9 @@ def test_the_whole_protocol(client: LedgerClient, judge: Judge) -> None:
     # (2 - 1.5) / 2, all of it to `tail`: N = 2, V = 2/3 * 1/2 + 1/3 * 1/4.
     assert score.score == 0.25
     assert {u.experience: u.new for u in score.updates}["tail"] == pytest.approx(1 / 3 + 1 / 12)
-    task = client.finish_task("lib", "t1", solved=True)
-    assert (task.rounds, task.finished, [s.status for s in task.stages]) == (2, True, ["scored", "scored"])
+    task = client.finish_task("lib", "t1")
+    assert (task.rounds, task.finished, task.solved) == (2, True, True)
+    assert ([s.status for s in task.stages]) == ["scored", "scored"]
     assert client.verify("lib").ok
     assert client.rederive("lib").first_difference is None
     why = client.why("lib", "tail")

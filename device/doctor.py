@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import importlib.metadata
 import shutil
 import tempfile
@@ -9,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from device import backends, machine, oracle, sandbox
+from device import backends, machine, oracle, report, sandbox
 from device.arena import Arena
 from device.backends.npu import cann_home, cann_version
 from device.errors import DeviceError
@@ -60,6 +61,15 @@ def _torch() -> Finding:
     version = oracle.installed_torch()
     get = "pip install 'sagebook[device]'"
     return Finding("torch", version is not None, version or "not installed", "" if version else get)
+
+
+def _judge() -> Finding:
+    """Whose reports come from here, as the setting `judges` of a ledger names it."""
+    place = report.default_key_path()
+    if not place.exists():
+        return Finding("judge key", have=True, detail=f"made at the first verdict, as {place}")
+    public = base64.b64encode(report.load_judge_key(place).public).decode()
+    return Finding("judge key", have=True, detail=f"{public}, from {place}")
 
 
 def _kernel() -> Finding:
@@ -131,6 +141,7 @@ _LOOKS: tuple[tuple[str, Callable[[], Finding]], ...] = (
     ("g++", _compiler),
     ("torch", _torch),
     ("cache folder", _cache),
+    ("judge key", _judge),
     ("sandbox", _kernel),
     ("cuda device", _device("cuda")),
     ("torch_npu", _torch_npu),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 import sys
 import uuid
@@ -15,13 +16,15 @@ import structlog
 from fastapi import FastAPI
 
 from ledger.client import LedgerClient
-from ledger.errors import StoreUnavailableError
+from ledger.errors import InvalidInputError, StoreUnavailableError
 from ledger.inprocess import InProcessTransport
 from ledger.service import Ledger
 from ledger.settings import Settings, default_database_url
 from ledger.store.log import Log
 from ledger.store.memory import MemoryLog
 from ledger.web.app import create_app
+
+_KEY_BYTES = 32
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -74,6 +77,23 @@ def _log_key() -> LogKey:
     return LogKey.load(settings.log_key.expanduser(), settings.log_name)
 
 
+def known_judges(given: str) -> frozenset[str]:
+    """Read the keys of a setting. Raises InvalidInputError for one that is no Ed25519 public key."""
+    keys = frozenset(filter(None, (key.strip() for key in given.split(","))))
+    for key in keys:
+        try:
+            whole = len(base64.b64decode(key, validate=True)) == _KEY_BYTES
+        except ValueError:
+            whole = False
+        if not whole:
+            raise InvalidInputError(
+                f"setting 'judges' (SAGEBOOK_JUDGES) names {key!r}, which is no public key of a judge; "
+                "`sagebook device doctor` shows a judge's",
+                key=key,
+            )
+    return keys
+
+
 def open_ledger(database_url: str | None = None, *, embedder: Embedder | None = None) -> Ledger:
     """A ledger on a database; an empty SQLite file is migrated, a PostgreSQL database must have been upgraded.
 
@@ -83,7 +103,9 @@ def open_ledger(database_url: str | None = None, *, embedder: Embedder | None = 
 
     _quiet_unless_configured()
     log: Log = open_log(database_url or default_database_url())
-    return Ledger(log, now=_now, new_id=_new_id, embedder=embedder, key=_log_key)
+    ledger = Ledger(log, now=_now, new_id=_new_id, embedder=embedder, key=_log_key)
+    ledger.judges = known_judges(Settings().judges)
+    return ledger
 
 
 def memory_ledger(embedder: Embedder | None = None) -> Ledger:

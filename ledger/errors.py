@@ -273,6 +273,19 @@ class ReportInvalidError(InvalidInputError):
     code = "report-invalid"
 
 
+class JudgeUnknownError(RefusedError):
+    """The report holds, but this service takes none of its judge."""
+
+    code = "judge-unknown"
+
+    def __init__(self, judge: str) -> None:
+        super().__init__(
+            f"this ledger takes no reports of the judge {judge}; have it judged where a known judge runs, or add "
+            "the key to SAGEBOOK_JUDGES of the ledger's service",
+            judge=judge,
+        )
+
+
 class ReportUsedError(ConflictError):
     """One report can not speak for two candidates, even of the same source."""
 

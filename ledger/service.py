@@ -69,8 +69,9 @@ class Ledger:
         self._now = now
         self._new_id = new_id
         self.embedder = embedder
-        self.proofs = Proofs(log, key)
-        self.progress = Progress()
+        self.proofs, self.progress = Proofs(log, key), Progress()
+        self.judges: frozenset[str] = frozenset()
+        """Keys of the judges whose reports are taken; empty: any judge's."""
         self._folds = Folds(log)
         self._opened: dict[str, Opened] = {}
         self._guard = threading.Lock()

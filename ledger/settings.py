@@ -34,6 +34,8 @@ class Settings(BaseSettings):
     """The model to ask the endpoint for."""
     embeddings_key: str | None = None
     """Its key, from the environment alone."""
+    judges: str = ""
+    """Public keys of the judges whose reports are taken, in base64, parted by commas; empty: any judge's."""
     log_key: Path = Field(default_factory=lambda: platformdirs.user_data_path("sagebook") / "log.key")
     """File of the key that signs checkpoints; made at first use."""
     log_name: str = ""

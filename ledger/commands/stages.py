@@ -89,7 +89,9 @@ def _candidate(batch: Batch, stage: str, name: str) -> wire.Candidate:
 def hand_in(
     ledger: Ledger, call: Call, library: str, name: str, candidate: str, report: wire.Report
 ) -> wire.Candidate | bytes:
-    """Take a judge's report; its facts are read here."""
+    """Take a judge's report; its facts are read here. Raises JudgeUnknownError."""
+    if ledger.judges and report.judge_key not in ledger.judges:
+        raise errors.JudgeUnknownError(report.judge_key)
 
     def command(batch: Batch) -> None:
         stage = decide.stage_of(batch.state, name)

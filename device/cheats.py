@@ -22,7 +22,6 @@ Level = Literal["strict", "warn", "off"]
 LEVELS: Mapping[str, Level] = MappingProxyType(
     {
         "threads": "warn",
-        "torch agrees with itself": "warn",
     }
 )
 """What a check that does not hold means: `strict` (whatever is not named here) refuses the candidate, `warn` is noted

@@ -229,12 +229,22 @@ def _show(report: SignedReport) -> None:
         for case in measure["cases"]:
             _say(
                 f"  {case['case']:<12} {case['candidate']['mean_ms']:.4f} ms +- {case['noise_ms']:.4f}, torch "
-                f"{case['reference']['mean_ms']:.4f} ms, speedup {case['speedup']:.2f}"
+                f"{case['reference']['mean_ms']:.4f} ms, speedup {_with_interval(case['speedup'], case)}; "
+                f"torch against itself {case['itself']['ratio']:.3f}"
             )
         _say(
-            f"  latency   {measure['latency_ms']:.4f} ms +- {measure['noise_ms']:.4f}, speedup {measure['speedup']:.2f}"
+            f"  latency   {measure['latency_ms']:.4f} ms +- {measure['noise_ms']:.4f}, "
+            f"speedup {_with_interval(measure['speedup'], measure)} (95 % intervals)"
         )
+        before, after = measure["conditions"]["before"], measure["conditions"]["after"]
+        clock = "" if after["mhz"] is None else f", cores at {after['mhz'][0]:.0f} to {after['mhz'][2]:.0f} MHz"
+        _say(f"  machine   load {before['load']:.2f} before, {after['load']:.2f} after{clock}")
     _say(f"  report    {data['id']}, judge {report.judge_key}")
+
+
+def _with_interval(speedup: float, part: dict[str, Any]) -> str:
+    low, high = part["speedup_interval"]
+    return f"{speedup:.2f} ({low:.2f} to {high:.2f})"
 
 
 def _say(line: str) -> None:

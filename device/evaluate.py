@@ -9,6 +9,7 @@ import hashlib
 import platform
 import time
 import uuid
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -27,6 +28,7 @@ from device.types import (
     Measurement,
     Mode,
     Outcome,
+    Ratio,
     RuleName,
     Verification,
 )
@@ -259,6 +261,8 @@ def _measure_section(measurement: Measurement | None) -> dict[str, Any] | None:
         "reference_ms": reference,
         "noise_ms": timing.combined_noise_ms(measurement.cases),
         "speedup": reference / latency,
+        "speedup_interval": _interval(timing.combined([case.speedup for case in measurement.cases])),
+        "conditions": dict(zip(("before", "after"), map(asdict, measurement.conditions), strict=True)),
         "warm_up": measurement.warm_up,
         "timed": measurement.timed,
         "seconds": measurement.seconds,
@@ -276,6 +280,20 @@ def _case_section(case: CaseMeasurement) -> dict[str, Any]:
         }
         for name, side in (("candidate", case.candidate), ("reference", case.reference))
     }
-    speedup = case.reference.mean_ms / case.candidate.mean_ms
-    shapes = [list(shape) for shape in case.shapes]
-    return {"case": case.case, "shapes": shapes, **sides, "speedup": speedup, "noise_ms": case.noise_ms}
+    return {
+        "case": case.case,
+        "shapes": [list(shape) for shape in case.shapes],
+        **sides,
+        "speedup": case.speedup.value,
+        "speedup_interval": _interval(case.speedup),
+        "noise_ms": case.noise_ms,
+        "itself": {
+            "ratio": case.itself.value,
+            "interval": _interval(case.itself),
+            "pairs": case.itself.pairs,
+        },
+    }
+
+
+def _interval(ratio: Ratio) -> list[float]:
+    return [ratio.low, ratio.high]

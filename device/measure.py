@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import cast
 
 from device import arena as memory
-from device import oracle, plausible, timing
+from device import machine, oracle, plausible, timing
 from device.arena import Arena
 from device.cheats import settled
 from device.operators.base import Case, Operator, TensorSpec
@@ -124,7 +124,7 @@ def _measure(
     limits: Limits,
     threads: int,
 ) -> Measurement:
-    begin = time.monotonic()
+    begin, before = time.monotonic(), machine.conditions()
     cases = [case for case in operator.cases if case.timed]
     done: list[CaseMeasurement] = []
     checks: list[Check] = [plausible.same_artefact(build, _digest(build))]
@@ -147,7 +147,10 @@ def _measure(
         after = plausible.same_artefact(build, _digest(build))
         failure = _refusal([after], cases[-1].name)
     taken = min((len(case.candidate.samples_ms) for case in done), default=0)
-    return Measurement(tuple(done), timing.WARM_UP, taken, time.monotonic() - begin, tuple(checks), failure)
+    return Measurement(
+        tuple(done), timing.WARM_UP, taken, time.monotonic() - begin, tuple(checks), failure,
+        (before, machine.conditions()),
+    )  # fmt: skip
 
 
 def _measure_case(
@@ -176,6 +179,10 @@ def _measure_case(
                 timed.fresh(slot.number)
             cold = _make_cold() if mode == "hardened" else _leave_warm
             samples = _sample(timed, backend, mode, budget, cold)
+            for _ in range(1, plausible.ITSELF_TRIES):
+                if plausible.same_reference(samples).ok:
+                    break
+                samples = _sample(timed, backend, mode, budget, cold)
             clock = plausible.honest_clock(samples, threads, overhead)
             checks = [
                 clock,
@@ -189,7 +196,7 @@ def _measure_case(
 
 
 def _sample(timed: TimedCase, backend: Backend, mode: Mode, budget: float, cold: Cold) -> Samples:
-    """Warm both sides up, then take interleaved samples, each side first in turn."""
+    """Warm both sides up, then take interleaved samples, in the order of `timing.legs`."""
     timer = backend.timer()
     settle = SETTLE_SECONDS if oracle.quiet_pool() else LOUD_SETTLE_SECONDS
     samples = Samples()
@@ -204,14 +211,15 @@ def _sample(timed: TimedCase, backend: Backend, mode: Mode, budget: float, cold:
             timed.fresh(number)
         else:
             timed.restore(number)
-        for side in ("candidate", "reference") if turn % 2 else ("reference", "candidate"):
+        took: dict[str, float] = {}
+        for side in timing.legs(turn, planned):
             timed.chill(number, cold)
             if (rest := settle - (time.monotonic() - ended)) > 0:
                 time.sleep(rest)
             if side == "candidate":
                 called = timed.run(number)
             else:
-                reference_ms = timed.time_reference(number, timer)
+                took[side] = timed.time_reference(number, timer)
             ended = time.monotonic()
         timed.look(number)
         turn += 1
@@ -220,7 +228,9 @@ def _sample(timed: TimedCase, backend: Backend, mode: Mode, budget: float, cold:
         else:
             samples.called.append(called)
             samples.candidate_ms.append(called.claimed_ns / 1e6)
-            samples.reference_ms.append(reference_ms)
+            samples.reference_ms.append(took["reference"])
+            if "twin" in took:
+                samples.twins_ms.append((took["reference"], took["twin"]))
             # From what is timed, never from the warm-up: a kernel that is slow there gets no fewer samples.
             taken = statistics.fmean(samples.candidate_ms) + statistics.fmean(samples.reference_ms)
             planned = timing.planned(taken / 1e3, budget)
@@ -284,4 +294,6 @@ def _case_result(case: Case, outputs: Sequence[TensorSpec], samples: Samples) ->
         candidate=timing.summarise(samples.candidate_ms),
         reference=timing.summarise(samples.reference_ms),
         noise_ms=timing.noise(samples.candidate_ms),
+        speedup=timing.ratio(samples.reference_ms, samples.candidate_ms),
+        itself=plausible.itself(samples),
     )

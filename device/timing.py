@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from device.types import CaseMeasurement, Timing
+from device.types import CaseMeasurement, Ratio, Timing
 
 WARM_UP, TIMED, FLOOR = 5, 100, 20
 CASE_SECONDS = 2.0
@@ -16,6 +17,8 @@ CASE_SECONDS = 2.0
 samples are taken where they would take longer, at least `FLOOR`, and the report's `timed` says how many."""
 
 _BLOCKS = 10
+_TWO = tuple(itertools.permutations(("reference", "candidate")))
+_THREE = tuple(itertools.permutations(("reference", "candidate", "twin")))
 
 
 class Timer(Protocol):
@@ -98,6 +101,46 @@ def noise(samples_ms: Sequence[float]) -> float:
         return independent
     means = [statistics.fmean(samples_ms[i * size : (i + 1) * size]) for i in range(_BLOCKS)]
     return max(independent, student(_BLOCKS - 1) * statistics.stdev(means) / math.sqrt(_BLOCKS))
+
+
+def ratio(above_ms: Sequence[float], below_ms: Sequence[float]) -> Ratio:
+    """Ratio of the means of two sides that were sampled in turns, with its 95 % interval; at least `FLOOR` pairs.
+
+    The interval is symmetric in the logarithm, and its half-width the larger of two: from the pairs as if they were
+    independent (delta method for a ratio of means), and from the ratios of ten consecutive blocks, which also sees
+    what lasts for more than one turn. Both use Student's t, as the blocks are few.
+    """
+    count = len(above_ms)
+    above, below = statistics.fmean(above_ms), statistics.fmean(below_ms)
+    parts = [a / above - b / below for a, b in zip(above_ms, below_ms, strict=True)]
+    half = student(count - 1) * statistics.stdev(parts) / math.sqrt(count)
+    size = count // _BLOCKS
+    if size >= 2:
+        logs = [
+            math.log(math.fsum(above_ms[i : i + size]) / math.fsum(below_ms[i : i + size]))
+            for i in range(0, _BLOCKS * size, size)
+        ]
+        half = max(half, student(_BLOCKS - 1) * statistics.stdev(logs) / math.sqrt(_BLOCKS))
+    value = above / below
+    return Ratio(value, value * math.exp(-half), value * math.exp(half), count)
+
+
+def combined(ratios: Sequence[Ratio]) -> Ratio:
+    """Geometric mean of independent ratios; their half-widths, in the logarithm, add as squares."""
+    value = geometric([item.value for item in ratios])
+    half = math.sqrt(math.fsum(math.log(item.high / item.value) ** 2 for item in ratios)) / len(ratios)
+    return Ratio(value, value * math.exp(-half), value * math.exp(half), min(item.pairs for item in ratios))
+
+
+def legs(turn: int, timed: int) -> tuple[str, ...]:
+    """Sides of a turn (from 0, the warm-up first) in their order, where `timed` turns are planned after the warm-up.
+
+    In every second of them, in every one where few are planned, the reference has two legs: `twin` is the candidate of
+    an A/A run. Each side stands at each place equally often, so what a place does to a leg it does to all.
+    """
+    twin = turn >= WARM_UP and (timed <= 2 * FLOOR or turn % 2 == 0)
+    orders = _THREE if twin else _TWO
+    return orders[(turn if timed <= 2 * FLOOR else turn // 2) % len(orders)]
 
 
 def student(freedom: int) -> float:

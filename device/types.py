@@ -149,6 +149,17 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
+class Ratio:
+    """How many times as long the calls of one side took as those of the other, on average."""
+
+    value: float
+    low: float
+    high: float
+    """Ends of the 95 % interval."""
+    pairs: int
+
+
+@dataclass(frozen=True, slots=True)
 class CaseMeasurement:
     """The time step for one case: both sides under the same inputs, interleaved."""
 
@@ -157,6 +168,21 @@ class CaseMeasurement:
     candidate: Timing
     reference: Timing
     noise_ms: float
+    speedup: Ratio
+    itself: Ratio
+    """Torch against torch, two legs of the same turns; its interval must contain 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What the machine was doing, before or after the time step; None where it does not say."""
+
+    load: float
+    """Processes that ran or waited for a core, on average over the last minute."""
+    mhz: tuple[float, float, float] | None
+    """Least, median and greatest frequency of the cores that the judge may use, in MHz."""
+    governor: str | None
+    """What sets the frequency, such as `performance`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +195,8 @@ class Measurement:
     seconds: float
     checks: tuple[Check, ...] = ()
     failure: Failure | None = None
+    conditions: tuple[Conditions, ...] = ()
+    """Before and after."""
 
 
 @dataclass(frozen=True, slots=True)

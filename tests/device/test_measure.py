@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
+from collections import Counter
 
+import numpy as np
 import pytest
 
-from device import Limits, timing
+from device import Limits, plausible, timing
 from device.operators.base import Case, Operator, TensorSpec
+from device.timed import TimedCase
+from device.types import Ratio
 from tests.device.conftest import Judge
 from tests.device.small import double_reference, kernel
 
@@ -175,4 +180,84 @@ static void help() {
     return 0;"""
     data = judge(kernel(includes=includes, after=ahead), measure=True).data
     assert data["outcome"] in {"refused", "wrong"}, data["summary"]
+    assert data["measure"] is None
+
+
+@pytest.mark.parametrize(("shared", "own"), [(0.0, 0.0), (0.95, 0.0), (0.95, 0.3)])
+def test_the_interval_of_a_ratio_holds_the_truth_as_often_as_it_says(shared: float, own: float) -> None:
+    """Two sides of one cost, with outliers, on a machine that is slow for a while, for both or for one: 95 % hold 1."""
+    rng = np.random.default_rng(1)
+    held = 0
+    for _ in range(1000):
+        slow, lasting = np.zeros((50, 1)), np.zeros((50, 2))
+        for turn in range(1, 50):
+            slow[turn] = shared * slow[turn - 1] + 0.05 * rng.standard_normal(1)
+            lasting[turn] = own * lasting[turn - 1] + 0.1 * rng.standard_normal(2)
+        samples = np.exp(slow + lasting + 1.0 * (rng.random((50, 2)) < 0.04))
+        found = timing.ratio(samples[:, 0].tolist(), samples[:, 1].tolist())
+        assert found.low < found.value < found.high
+        held += found.low <= 1.0 <= found.high
+    assert held >= 950
+
+
+def test_a_ratio_that_is_not_1_is_told_from_1() -> None:
+    rng = np.random.default_rng(2)
+    ours, theirs = np.exp(0.05 * rng.standard_normal((2, 100)))
+    found = timing.ratio((1.1 * theirs).tolist(), ours.tolist())
+    assert 1.0 < found.low < 1.1 < found.high < 1.2
+    assert found.pairs == 100
+
+
+def test_ratios_of_cases_make_one() -> None:
+    """The geometric mean of 2 and 8 is 4; of two equal half-widths in the logarithm 1 / sqrt(2) is left."""
+    one = timing.combined([Ratio(2.0, 1.0, 4.0, 30), Ratio(8.0, 4.0, 16.0, 20)])
+    assert one.value == pytest.approx(4.0)
+    assert one.high == pytest.approx(4.0 * 2.0 ** math.sqrt(0.5))
+    assert one.low * one.high == pytest.approx(16.0)
+    assert one.pairs == 20
+
+
+@pytest.mark.parametrize(("timed", "twins"), [(100, 50), (40, 40), (20, 20)])
+def test_every_side_stands_at_every_place(timed: int, twins: int) -> None:
+    """At least 20 turns in which torch runs against itself; who comes first is nobody's by right."""
+    turns = [timing.legs(turn, timed) for turn in range(timing.WARM_UP, timing.WARM_UP + timed)]
+    assert sum("twin" in legs for legs in turns) == twins
+    assert {tuple(sorted(legs)) for legs in turns} <= {("candidate", "reference"), ("candidate", "reference", "twin")}
+    firsts = Counter(legs[0] for legs in turns if "twin" in legs)
+    assert max(firsts.values()) - min(firsts.values()) <= 4
+    sides = Counter(legs.index("candidate") < legs.index("reference") for legs in turns)
+    assert abs(sides[True] - sides[False]) <= timed // 10
+
+
+def test_the_machines_conditions_are_in_the_report(judge: Judge) -> None:
+    """Load and frequency before and after, the speedup's interval, and torch against itself, case by case."""
+    measure = judge(kernel(), BIG, measure=True).data["measure"]
+    assert set(measure["conditions"]) == {"before", "after"}
+    for told in measure["conditions"].values():
+        assert told["load"] >= 0.0
+        assert told["mhz"] is None or 0.0 < told["mhz"][0] <= told["mhz"][1] <= told["mhz"][2]
+    for part in (measure, *measure["cases"]):
+        low, high = part["speedup_interval"]
+        assert low < part["speedup"] < high
+    for case in measure["cases"]:
+        low, high = case["itself"]["interval"]
+        assert low <= 1.0 <= high
+        assert case["itself"]["pairs"] >= 20
+
+
+def test_a_machine_that_measures_unevenly_is_named(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reference that is slower the second time in a turn, every time: no speedup is told."""
+    whole, turns = TimedCase.time_reference, itertools.count()
+
+    def uneven(self: TimedCase, number: int, timer: timing.Timer) -> float:
+        took = whole(self, number, timer)
+        return took * 3.0 if next(turns) % 2 else took
+
+    monkeypatch.setattr(plausible, "ITSELF_TRIES", 2)
+    monkeypatch.setattr(TimedCase, "time_reference", uneven)
+    monkeypatch.setattr(timing, "legs", lambda _turn, _timed: ("candidate", "reference", "twin"))
+    data = judge(kernel(), BIG, measure=True).data
+    assert data["outcome"] == "refused"
+    assert "torch agrees with itself" in data["summary"]
+    assert "nothing is said of the kernel" in data["summary"]
     assert data["measure"] is None

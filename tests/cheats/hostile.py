@@ -157,7 +157,8 @@ def changed_text(one: Hostile, rng: random.Random, number: int) -> str:
     for name in names[:4]:
         if name not in {"operator", "sagebook_kernel", "main"}:
             source = re.sub(rf"\b{name}\b", name + tail, source)
-    source = re.sub(r"\b(4096|1024|100000)\b", lambda m: str(int(m[1]) * rng.choice((1, 2, 3))), source)
+    # A size that is written as a product is the one at which a cheat begins: changed, it would be an honest kernel.
+    source = re.sub(r"(?<!\* )\b(4096|1024|100000)\b", lambda m: str(int(m[1]) * rng.choice((1, 2, 3))), source)
     if one.language == "cpp":
         pause = f"static const int pause{tail} = (usleep({rng.randrange(1, 20000)}), 0);\n"
         return f"#include <unistd.h>\n{source}\n{pause}__attribute__((used)) static const int *keep{tail} = &pause{tail};\n"

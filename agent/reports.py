@@ -61,6 +61,10 @@ def _failure(failure: Mapping[str, Any]) -> str:
         )
         if failure.get(name) is not None
     ]
+    if tile := failure.get("tile"):
+        axes = ", ".join(f"{low}:{high}" for low, high in zip(tile["start"], tile["stop"], strict=True))
+        ends = f" at the end of axis {', '.join(map(str, tile['tail']))}" if tile["tail"] else ""
+        numbers.append(f"wrong in [{axes}]{ends}")
     told = f"; {', '.join(numbers)}" if numbers else ""
     return f"{failure['kind']} at {where}: {failure['message']}{told}"
 

@@ -224,6 +224,7 @@ def _show(report: SignedReport) -> None:
         if failure is not None and failure["index"] is not None:
             place = f"{failure['index']} of {failure['case']}"
             _say(f"  first bad {place}: expected {failure['expected']}, got {failure['got']}")
+            _say(f"  wrong     {_region(failure['tile'])}")
             _say(f"  errors    at most {failure['max_abs_error']} absolute, {failure['max_rel_error']} relative")
     if measure is not None:
         for case in measure["cases"]:
@@ -240,6 +241,13 @@ def _show(report: SignedReport) -> None:
         clock = "" if after["mhz"] is None else f", cores at {after['mhz'][0]:.0f} to {after['mhz'][2]:.0f} MHz"
         _say(f"  machine   load {before['load']:.2f} before, {after['load']:.2f} after{clock}")
     _say(f"  report    {data['id']}, judge {report.judge_key}")
+
+
+def _region(tile: dict[str, Any]) -> str:
+    """The area round the first wrong element, as a slice."""
+    axes = ", ".join(f"{low}:{high}" for low, high in zip(tile["start"], tile["stop"], strict=True))
+    where = f", at the end of axis {', '.join(map(str, tile['tail']))}" if tile["tail"] else ""
+    return f"[{axes}], {tile['wrong']} elements of it{where}"
 
 
 def _with_interval(speedup: float, part: dict[str, Any]) -> str:

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from device.errors import UnknownMode
-from device.types import Comparison, RuleName
+from device.types import Comparison, RuleName, Tile
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -47,6 +47,8 @@ ROUNDED_FROM = "float32"
 """What whole numbers are taken to be computed in before they are rounded."""
 LAST_PLACE = 2.0
 """Unit roundoffs of the reference that the `hardened` rule never goes below: a result and the number beside it."""
+CLASSES = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0, 4.0, 64.0, math.inf)
+"""Upper ends of the classes into which errors are sorted, in units of what is allowed; above 1 they are wrong."""
 THRESHOLD = 1e-3
 _TINY = 1e-7
 
@@ -134,6 +136,38 @@ def expect(
     return Expectation(reference, tolerance, dtype, rule, steady, slack)
 
 
+def histogram(shares: Array) -> tuple[int, ...]:
+    """Count the errors, in units of what is allowed, in each class of `CLASSES`."""
+    counts = np.bincount(np.searchsorted(CLASSES, shares.reshape(-1)), minlength=len(CLASSES))
+    return tuple(int(count) for count in counts)
+
+
+def first_tile(good: Array) -> Tile:
+    """Find the box of wrong elements round the first of them; `good` marks those that pass, one at least does not.
+
+    From the first wrong element on it grows along each axis, the last one first, as long as at least half of what it
+    would take in is wrong: a wrong tile with some elements right by chance is still one.
+    """
+    bad = np.atleast_1d(~good)
+    first = np.unravel_index(int(bad.reshape(-1).argmax()), bad.shape)
+    start, stop = [int(i) for i in first], [int(i) + 1 for i in first]
+    for axis in reversed(range(bad.ndim)):
+        box = tuple(slice(low, high) for low, high in zip(start, stop, strict=True))
+        for step, edge in ((-1, 0), (1, bad.shape[axis])):
+            while (start[axis] if step < 0 else stop[axis]) != edge:
+                at = start[axis] - 1 if step < 0 else stop[axis]
+                place: Any = (*box[:axis], at, *box[axis + 1 :])
+                slab = bad[place]
+                if 2 * np.count_nonzero(slab) < slab.size:
+                    break
+                start[axis] -= step < 0
+                stop[axis] += step > 0
+    box = tuple(slice(low, high) for low, high in zip(start, stop, strict=True))
+    tail = tuple(axis for axis, size in enumerate(bad.shape) if stop[axis] == size and start[axis] > 0)
+    axes = good.ndim
+    return Tile(tuple(start[:axes]), tuple(stop[:axes]), int(np.count_nonzero(bad[box])), tail[:axes])
+
+
 def passing(expectation: Expectation, got: Array) -> Array:
     """Mark the elements that pass; `got` has the reference's shape and real or whole elements."""
     reference = expectation.reference
@@ -182,4 +216,6 @@ def _describe(expectation: Expectation, got: Array, good: Array, poison: Array |
         got=value,
         max_abs_error=float(np.nanmax(error)) if not np.isnan(error).all() else math.nan,
         max_rel_error=float(np.nanmax(relative)) if not np.isnan(relative).all() else math.nan,
+        tile=first_tile(good),
+        errors=histogram(expectation.shares(got)),
     )

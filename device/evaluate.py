@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from device import __version__, machine, operators, oracle, report, timing
 from device.backends import get as get_backend
+from device.compare import CLASSES
 from device.errors import UnknownMode
 from device.measure import measure as measure_cases
 from device.types import (
@@ -233,6 +234,7 @@ def _verify_section(
         "passed": verification.passed,
         "seconds": verification.seconds,
         "checks": [{"name": check.name, "ok": check.ok, "detail": check.detail} for check in checks],
+        "errors": _errors(verification.errors),
         "failure": None if failure is None else _failure(failure),
     }
 
@@ -248,7 +250,14 @@ def _failure(failure: Failure) -> dict[str, Any]:
         "got": None if seen is None else seen.got,
         "max_abs_error": None if seen is None else seen.max_abs_error,
         "max_rel_error": None if seen is None else seen.max_rel_error,
+        "tile": None if seen is None or seen.tile is None else asdict(seen.tile),
+        "errors": _errors(() if seen is None else seen.errors),
     }
+
+
+def _errors(counts: tuple[int, ...]) -> dict[str, Any] | None:
+    """Errors by class, in units of what is allowed; the last class has no upper end."""
+    return {"upper": [*CLASSES[:-1], None], "elements": list(counts)} if counts else None
 
 
 def _measure_section(measurement: Measurement | None) -> dict[str, Any] | None:

@@ -86,6 +86,19 @@ class Called:
 
 
 @dataclass(frozen=True, slots=True)
+class Tile:
+    """A box of an output, by its axes: the area of wrong elements round the first of them."""
+
+    start: tuple[int, ...]
+    stop: tuple[int, ...]
+    """One past the last, as in a slice."""
+    wrong: int
+    """How many of its elements are wrong."""
+    tail: tuple[int, ...]
+    """Axes at whose end it lies without reaching over all of them: where a tail would be."""
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """The compare step: one output held against the float64 reference.
 
@@ -100,6 +113,9 @@ class Comparison:
     got: float | None = None
     max_abs_error: float | None = None
     max_rel_error: float | None = None
+    tile: Tile | None = None
+    errors: tuple[int, ...] = ()
+    """How many elements lie in each class of `device.compare.CLASSES`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +146,8 @@ class Verification:
     seconds: float
     checks: tuple[Check, ...]
     failure: Failure | None = None
+    errors: tuple[int, ...] = ()
+    """Elements of all cases that passed, in the classes of `device.compare.CLASSES`."""
 
     @property
     def ok(self) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from device import arena as memory
 from device.arena import Arena, Array, Place, Slot
 from device.cheats import level, settled
-from device.compare import compare
+from device.compare import CLASSES, compare, histogram
 from device.oracle import Problem, Suite, numbers
 from device.port import Backend, Session
 from device.types import Build, Check, Ended, Failure, Limits, Verification
@@ -33,9 +33,6 @@ errors three to four times above it, and far below one: errors that fill the tol
 
 MARGIN_ELEMENTS = 64
 """Cases of fewer elements have no such mean, and those whose bound was widened need all of it."""
-
-HISTOGRAM = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0)
-"""Upper ends of the classes into which the report sorts all errors, in units of what is allowed."""
 
 REPEATS, OFTEN_ELEMENTS = 5, 1 << 15
 """How often a case as given is run again in the second process; cases of more elements once. A race may pass once."""
@@ -157,7 +154,7 @@ class _Progress:
     worst: float = 0.0
     fullest: float = 0.0
     """The largest root mean square of a case's errors."""
-    histogram: list[int] = field(default_factory=lambda: [0] * len(HISTOGRAM))
+    errors: tuple[int, ...] = (0,) * len(CLASSES)
     kept: dict[str, list[bytes]] = field(default_factory=dict)
     """Output bytes of the first round, by problem, for the problems that are repeated."""
     checks: list[Check] = field(default_factory=list)
@@ -174,7 +171,7 @@ def verify(backend: Backend, build: Build, suite: Suite, limits: Limits, threads
         failure = _round(backend, build, progress, [*again[::-1], *quick * (REPEATS - 1)], first=False)
     checks = (*progress.checks, *_what_was_covered(progress, repeat=repeat, failure=failure))
     seconds = time.monotonic() - progress.begin
-    return Verification(len(suite.problems), progress.passed, seconds, checks, failure)
+    return Verification(len(suite.problems), progress.passed, seconds, checks, failure, progress.errors)
 
 
 def _round(backend: Backend, build: Build, progress: _Progress, order: Sequence[int], *, first: bool) -> Failure | None:
@@ -241,8 +238,7 @@ def _weigh(bench: Bench, slot: Slot, problem: Problem, progress: _Progress) -> F
         if not shares.size or expected.tolerance is None:
             continue
         progress.worst = max(progress.worst, float(shares.max()))
-        classes = np.bincount(np.searchsorted(HISTOGRAM, shares), minlength=len(HISTOGRAM))
-        progress.histogram = [old + int(new) for old, new in zip(progress.histogram, classes, strict=False)]
+        progress.errors = tuple(map(int.__add__, progress.errors, histogram(shares)))
         # One right rounding to a half format alone leaves 0.29 where all numbers lie at the foot of a power of two.
         coarse = place.spec.rounded or place.spec.dtype in {"float16", "bfloat16"}
         margin = expected.rule == "hardened" and expected.slack <= 1.0 and not coarse
@@ -284,10 +280,11 @@ def _what_was_covered(progress: _Progress, *, repeat: bool, failure: Failure | N
 
 
 def _histogram(progress: _Progress) -> str:
-    begins = (0.0, *HISTOGRAM[:-1])
-    total = max(1, sum(progress.histogram))
+    begins = (0.0, *CLASSES[:-1])
+    total = max(1, sum(progress.errors))
     classes = ", ".join(
         f"{count / total:.2%} in {begin:g}..{end:g}"
-        for begin, end, count in zip(begins, HISTOGRAM, progress.histogram, strict=True)
+        for begin, end, count in zip(begins, CLASSES, progress.errors, strict=True)
+        if end <= 1.0
     )
     return f"root mean square at most {progress.fullest:.2g} of what is allowed; of all errors {classes}"

@@ -94,6 +94,8 @@ def report_on(source: str, operator: str, seed: int) -> dict[str, Any]:
         "got": "NaN",
         "max_abs_error": None,
         "max_rel_error": None,
+        "tile": {"start": [0, 3], "stop": [4, 8], "wrong": 20, "tail": [1]},
+        "errors": None,
     }
     return {
         "format": "sagebook.report/1",
@@ -101,7 +103,14 @@ def report_on(source: str, operator: str, seed: int) -> dict[str, Any]:
         "created": "2026-12-01T00:00:00Z",
         "judge": {"name": "stand-in", "version": "0", "mode": "hardened", "rule": "hardened"},
         "device": {"kind": "cpu", "name": "stand-in", "cores": 2, "features": []},
-        "environment": {"fingerprint": "0" * 64},
+        "environment": {
+            "fingerprint": "0" * 64,
+            "python": "3",
+            "torch": None,
+            "compiler": None,
+            "os": "none",
+            "toolkit": None,
+        },
         "operator": {"name": operator, "level": 1, "family": "elementwise", "dtype": "float32"},
         "candidate": {
             "language": "cpp",
@@ -126,6 +135,7 @@ def report_on(source: str, operator: str, seed: int) -> dict[str, Any]:
             "passed": int(correct),
             "seconds": 0.1,
             "checks": [],
+            "errors": None,
             "failure": None if correct else failure,
         },
         "measure": {
@@ -136,13 +146,17 @@ def report_on(source: str, operator: str, seed: int) -> dict[str, Any]:
                     "candidate": times,
                     "reference": reference,
                     "speedup": REFERENCE_MS / latency,
+                    "speedup_interval": [0.9 * REFERENCE_MS / latency, 1.1 * REFERENCE_MS / latency],
                     "noise_ms": 0.001,
+                    "itself": {"ratio": 1.0, "interval": [0.9, 1.1], "pairs": 50},
                 }
             ],
             "latency_ms": latency,
             "reference_ms": REFERENCE_MS,
             "noise_ms": 0.001,
             "speedup": REFERENCE_MS / latency,
+            "speedup_interval": [0.9 * REFERENCE_MS / latency, 1.1 * REFERENCE_MS / latency],
+            "conditions": {key: {"load": 0.5, "mhz": None, "governor": None} for key in ("before", "after")},
             "warm_up": 5,
             "timed": 100,
             "seconds": 0.2,

@@ -87,7 +87,10 @@ def test_the_first_bad_element_is_the_evidence_of_a_wrong_answer() -> None:
     """Case, index, expected and got are what the next change starts from."""
     verdict = StandIn().judge("wrong", "gelu", seed=1)
     assert verdict.outcome == "wrong"
-    assert verdict.evidence == "wrong at case small, index [0, 3]: the stand-in says wrong; expected 1.0, got NaN"
+    assert verdict.evidence == (
+        "wrong at case small, index [0, 3]: the stand-in says wrong; expected 1.0, got NaN, "
+        "wrong in [0:4, 3:8] at the end of axis 1"
+    )
     assert verdict.latency_ms is None
 
 

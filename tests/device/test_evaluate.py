@@ -44,7 +44,7 @@ def test_a_report_has_every_part(judge: Judge, key: JudgeKey) -> None:
     assert data["device"]["cores"] >= 1
     assert set(data["environment"]) == {"fingerprint", "python", "torch", "compiler", "os", "toolkit"}
     assert set(data["compile"]) == {"ok", "command", "seconds", "log", "cached"}
-    assert set(data["verify"]) == {"ok", "cases", "passed", "seconds", "checks", "failure"}
+    assert set(data["verify"]) == {"ok", "cases", "passed", "seconds", "checks", "errors", "failure"}
     assert set(data["costs"]) == {"compile_seconds", "device_seconds"}
     assert datetime.fromisoformat(data["created"]).utcoffset() is not None
     assert data["created"].endswith("Z")
@@ -57,7 +57,7 @@ def test_a_failure_has_every_part(judge: Judge) -> None:
     """What was expected and what was got, at which index of which case, under which inputs."""
     failure = judge(kernel(after="b[0] = 0; return 0;")).data["verify"]["failure"]
     assert set(failure) == {
-        *("kind", "case", "message", "index", "expected", "got", "max_abs_error", "max_rel_error"),
+        *("kind", "case", "message", "index", "expected", "got", "max_abs_error", "max_rel_error", "tile", "errors"),
     }
     assert failure["kind"] == "wrong"
     assert failure["case"] == "padded/given"  # the smallest case comes first

@@ -45,6 +45,7 @@ class Judge:
         built = outcome != "compile_error"
         correct = outcome == "correct"
         timing = {"mean_ms": ms, "median_ms": ms, "min_ms": ms, "std_ms": 0.0, "samples_ms": [ms]}
+        conditions = {"load": 0.5, "mhz": [2600.0, 2600.0, 2600.0], "governor": None}
         facts: dict[str, Any] = {
             "format": FORMAT,
             "id": str(uuid.uuid4()),
@@ -69,17 +70,26 @@ class Judge:
             "outcome": outcome,
             "summary": f"{operator}: {outcome}",
             "compile": {"ok": built, "command": ["g++"], "seconds": 0.5, "log": "", "cached": False},
-            "verify": {"ok": correct, "cases": 4, "passed": 4 if correct else 3, "seconds": 0.1, "checks": [], "failure": None}
+            "verify": {
+                "ok": correct, "cases": 4, "passed": 4 if correct else 3, "seconds": 0.1, "checks": [], "errors": None,
+                "failure": None,
+            }
             if built
             else None,
             "measure": None
             if ms is None
             else {
-                "cases": [{"case": "a", "shapes": [[4]], "candidate": timing, "reference": timing, "speedup": 1.0, "noise_ms": noise}],
+                "cases": [{
+                    "case": "a", "shapes": [[4]], "candidate": timing, "reference": timing, "speedup": 1.0,
+                    "speedup_interval": [0.9, 1.1], "noise_ms": noise,
+                    "itself": {"ratio": 1.0, "interval": [0.9, 1.1], "pairs": 50},
+                }],
                 "latency_ms": ms,
                 "reference_ms": 2.0,
                 "noise_ms": noise,
                 "speedup": 2.0 / ms,
+                "speedup_interval": [1.9 / ms, 2.1 / ms],
+                "conditions": {"before": conditions, "after": conditions},
                 "warm_up": 5,
                 "timed": 100,
                 "seconds": 0.2,

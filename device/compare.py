@@ -4,7 +4,7 @@
 |---|---|---|
 | `literal` | error <= 1e-3 and error <= 1e-3 |ref| | the words of the method: both maxima within 1e-3 |
 | `npukernelbench` | error <= 1e-3 or error <= 1e-3 (|ref| + 1e-7), and it is finite | the benchmark's code |
-| `hardened` | error <= s u G(L) (|ref| + rms(ref) + u), and it passes `npukernelbench` or is within 2 u |ref| | below |
+| `hardened` | error <= s u G(L) (|ref| + rms(ref) + u), and it passes `npukernelbench` or is within one place | below |
 
 `hardened`: u is the unit roundoff of the output's dtype (float64 2^-53, float32 2^-24, float16 2^-11, bfloat16 2^-8),
 L the length of the longest accumulation behind one element, rms(ref) the root mean square of the finite reference,
@@ -14,7 +14,9 @@ long row is outside. Rounding inputs to a shorter format is outside, too: 2^-11 
 for a case that is badly conditioned: where torch itself, in the operator's dtype, errs by a share e > 1/2 of the
 bound, s = 2 e, and where the float64 answer moves by a share m > 1/2 of it under inputs moved by 8 u, s = 4 m
 (device/oracle.py), so that no honest kernel pays for a cancellation that the formula asks for.
-bfloat16 cannot hold 1e-3 of a result: 2 u |ref| is its last place, and less than 1e-3 |ref| in every other format.
+bfloat16 cannot hold 1e-3 of a result, so there the distance of the two numbers round the reference is allowed: either
+of them is right (faithful rounding), a third is not. In every other format that is less than
+1e-3 |ref|. A kernel that works in float32 and rounds once is within half of it, and what float32 adds.
 Whole numbers and bool are exact, but for those that are `rounded` from real ones: half a unit and the bound around
 the real number. A complex number is two real ones. The last u is a floor far below any output: where the float64
 formula itself rounds to zero (x (1 + erf(x)) far out), a kernel that keeps the true 1e-28 is not wrong. The element's
@@ -45,8 +47,6 @@ UNIT_ROUNDOFF = {
 }
 ROUNDED_FROM = "float32"
 """What whole numbers are taken to be computed in before they are rounded."""
-LAST_PLACE = 2.0
-"""Unit roundoffs of the reference that the `hardened` rule never goes below: a result and the number beside it."""
 CLASSES = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0, 4.0, 64.0, math.inf)
 """Upper ends of the classes into which errors are sorted, in units of what is allowed; above 1 they are wrong."""
 THRESHOLD = 1e-3
@@ -71,7 +71,14 @@ def _hardened(size: Array, dtype: str, accumulation: int, slack: float) -> Array
     scale = math.sqrt(float(np.mean(np.square(finite)))) if finite.size else 0.0
     unit = UNIT_ROUNDOFF[dtype]
     bound = slack * unit * growth(accumulation) * (size + scale + unit)
-    return np.minimum(bound, np.maximum(_npukernelbench(size, dtype, accumulation, slack), LAST_PLACE * unit * size))
+    return np.minimum(bound, np.maximum(_npukernelbench(size, dtype, accumulation, slack), last_place(size, dtype)))
+
+
+def last_place(size: Array, dtype: str) -> Array:
+    """Distance of the two numbers of a format between which each size lies: 2^e * 2 u for sizes from 2^e to 2^(e+1)."""
+    with np.errstate(all="ignore"):
+        _, exponent = np.frexp(size)
+        return np.where(np.isfinite(size), np.ldexp(2.0 * UNIT_ROUNDOFF[dtype], exponent - 1), 0.0)
 
 
 RULES: dict[RuleName, Callable[[Array, str, int, float], Array]] = {

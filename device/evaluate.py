@@ -210,6 +210,9 @@ def _outcome(build: Build, verification: Verification | None, measurement: Measu
         return kind, f"{failure.case}: {failure.message}"
     if measurement is None:
         return "correct", f"correct on {verification.cases} cases; not measured"
+    if measurement.uneven is not None:
+        why = f"torch against itself came out as {measurement.uneven}"
+        return "correct", f"correct on {verification.cases} cases; not measured: {why}"
     latency, reference = _latencies(measurement)
     return "correct", (
         f"correct on {verification.cases} cases; {latency:.4g} ms against {reference:.4g} ms of torch, "
@@ -261,7 +264,7 @@ def _errors(counts: tuple[int, ...]) -> dict[str, Any] | None:
 
 
 def _measure_section(measurement: Measurement | None) -> dict[str, Any] | None:
-    if measurement is None or measurement.failure is not None:
+    if measurement is None or measurement.failure is not None or measurement.uneven is not None:
         return None
     latency, reference = _latencies(measurement)
     return {
@@ -300,6 +303,7 @@ def _case_section(case: CaseMeasurement) -> dict[str, Any]:
             "ratio": case.itself.value,
             "interval": _interval(case.itself),
             "pairs": case.itself.pairs,
+            "tries": case.tries,
         },
     }
 

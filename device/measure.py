@@ -81,7 +81,7 @@ def measure(
                 break
             # Another program took the core in mid-call; a clock that lies does so in every run.
             first = _measure(backend, build, operator, seed + again * _SECOND_SEED, mode, rule, limits, threads)
-        if first.failure is not None or not plausible.great(first.cases):
+        if first.failure is not None or first.uneven or not plausible.great(first.cases):
             return first
         second = _measure(backend, build, operator, seed + _SECOND_SEED, mode, rule, limits, threads)
     checks = settled([plausible.seen_again(first.cases, second.cases)])
@@ -96,7 +96,7 @@ CLOCK_TRIES = 5
 
 
 def _refusal(checks: Sequence[Check], case: str) -> Failure | None:
-    bad = next((check for check in checks if not check.ok), None)
+    bad = plausible.refusal(checks)
     return None if bad is None else Failure("refused", case, f"{bad.name}: {bad.detail}")
 
 
@@ -141,7 +141,8 @@ def _measure(
             break
         done.append(measured)
         checks += seen
-        if (failure := _refusal(seen, case.name)) is not None:
+        failure = _refusal(seen, case.name)
+        if failure is not None or plausible.uneven(seen):
             break
     if failure is None:
         after = plausible.same_artefact(build, _digest(build))
@@ -149,7 +150,7 @@ def _measure(
     taken = min((len(case.candidate.samples_ms) for case in done), default=0)
     return Measurement(
         tuple(done), timing.WARM_UP, taken, time.monotonic() - begin, tuple(checks), failure,
-        (before, machine.conditions()),
+        (before, machine.conditions()), plausible.uneven(checks),
     )  # fmt: skip
 
 
@@ -178,11 +179,9 @@ def _measure_case(
                 session.describe(memory.describe(slot, tuple(case.attributes.values())))
                 timed.fresh(slot.number)
             cold = _make_cold() if mode == "hardened" else _leave_warm
-            samples = _sample(timed, backend, mode, budget, cold)
-            for _ in range(1, plausible.ITSELF_TRIES):
-                if plausible.same_reference(samples).ok:
-                    break
-                samples = _sample(timed, backend, mode, budget, cold)
+            tries, samples = 1, _sample(timed, backend, mode, budget, cold)
+            while tries < plausible.ITSELF_TRIES and not plausible.same_reference(samples).ok:
+                tries, samples = tries + 1, _sample(timed, backend, mode, budget, cold)
             clock = plausible.honest_clock(samples, threads, overhead)
             checks = [
                 clock,
@@ -192,11 +191,11 @@ def _measure_case(
                 bench.idleness.check(),
                 plausible.same_reference(samples),
             ]
-    return _case_result(case, outputs, samples), settled(checks)
+    return _case_result(case, outputs, samples, tries), settled(checks)
 
 
 def _sample(timed: TimedCase, backend: Backend, mode: Mode, budget: float, cold: Cold) -> Samples:
-    """Warm both sides up, then take interleaved samples, in the order of `timing.legs`."""
+    """Warm both sides up, then take interleaved samples, in the orders of `timing.Order`."""
     timer = backend.timer()
     settle = SETTLE_SECONDS if oracle.quiet_pool() else LOUD_SETTLE_SECONDS
     samples = Samples()
@@ -212,7 +211,7 @@ def _sample(timed: TimedCase, backend: Backend, mode: Mode, budget: float, cold:
         else:
             timed.restore(number)
         took: dict[str, float] = {}
-        for side in timing.legs(turn, planned):
+        for side in timed.order.legs(turn, planned):
             timed.chill(number, cold)
             if (rest := settle - (time.monotonic() - ended)) > 0:
                 time.sleep(rest)
@@ -286,7 +285,7 @@ def _clocks(timed: TimedCase, samples: Samples, cold: Cold) -> Check:
     return Check("clocks agree", believed, detail)
 
 
-def _case_result(case: Case, outputs: Sequence[TensorSpec], samples: Samples) -> CaseMeasurement:
+def _case_result(case: Case, outputs: Sequence[TensorSpec], samples: Samples, tries: int) -> CaseMeasurement:
     shapes = tuple(spec.shape for spec in (*case.inputs, *outputs))
     return CaseMeasurement(
         case=case.name,
@@ -296,4 +295,5 @@ def _case_result(case: Case, outputs: Sequence[TensorSpec], samples: Samples) ->
         noise_ms=timing.noise(samples.candidate_ms),
         speedup=timing.ratio(samples.reference_ms, samples.candidate_ms),
         itself=plausible.itself(samples),
+        tries=tries,
     )

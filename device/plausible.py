@@ -50,7 +50,8 @@ GREAT, AGAIN_SHARE = 10.0, 0.5
 share of it."""
 
 ITSELF, ITSELF_TRIES = "torch agrees with itself", 4
-"""Of runs in which nothing is wrong one in twenty leaves 1 out of its 95 % interval; so many in a row do not."""
+"""Of runs in which nothing is wrong one in twenty leaves 1 out of its 95 % interval; so many in a row do not. That is
+a fault of the machine and no candidate's: what is right stays right, and counts as not measured."""
 
 
 @dataclass(slots=True)
@@ -146,9 +147,17 @@ def same_reference(samples: Samples) -> Check:
     detail = f"{seen.value:.4f} times, 95 % interval {seen.low:.4f} to {seen.high:.4f}, {seen.pairs} pairs"
     if seen.low <= 1.0 <= seen.high:
         return Check(ITSELF, ok=True, detail=detail)
-    return Check(
-        ITSELF, ok=False, detail=f"{detail}: the machine does not measure evenly; nothing is said of the kernel"
-    )
+    return Check(ITSELF, ok=False, detail=f"{detail}: the machine does not measure evenly")
+
+
+def uneven(checks: Sequence[Check]) -> str | None:
+    """Say why the samples behind these checks say nothing of the kernel; None where they do."""
+    return next((check.detail for check in checks if check.name == ITSELF and not check.ok), None)
+
+
+def refusal(checks: Sequence[Check]) -> Check | None:
+    """Return the first check that did not hold and says something of the kernel."""
+    return next((check for check in checks if not check.ok and check.name != ITSELF), None)
 
 
 def same_artefact(build: Build, digest: str | None) -> Check:

@@ -87,7 +87,10 @@ class Compile(_Part):
 
 
 class Check(_Part):
-    """One thing that was looked at. One that does not hold refuses the candidate unless its level is `warn`."""
+    """One thing that was looked at. One that does not hold refuses the candidate unless its level is `warn`.
+
+    Where `torch agrees with itself` does not hold, the candidate counts as not measured.
+    """
 
     name: str
     ok: bool
@@ -148,11 +151,12 @@ class Timing(_Part):
 
 
 class Itself(_Part):
-    """Torch against torch in the same turns; the 95 % interval contains 1."""
+    """Torch against torch in the same turns; the 95 % interval contains 1, at the first try or a later one."""
 
     ratio: Share
     interval: tuple[Share, Share]
     pairs: Count
+    tries: Count
 
 
 class CaseTiming(_Part):

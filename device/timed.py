@@ -14,7 +14,7 @@ from device import oracle
 from device.arena import NUMPY_DTYPES, Array, Slot
 from device.compare import THRESHOLD, UNIT_ROUNDOFF, growth
 from device.operators.base import Case, Operator, TensorSpec
-from device.timing import Timer
+from device.timing import Order, Timer
 from device.types import Called, Ended, Failure, Limits, RuleName
 from device.verify import POISONS, Bench
 
@@ -53,6 +53,7 @@ class TimedCase:
         self.limits = limits
         self.operator, self.case, self.bench, self.slots = operator, case, bench, slots
         self._rng = oracle.seeded(seed, operator.name, case.name, "timed")
+        self.order = Order(self._rng)
         self._pools = [_pool(spec, self._rng) for spec in case.inputs]
         self._now: dict[int, list[Array]] = {}
         arena = bench.arena

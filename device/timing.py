@@ -7,9 +7,12 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from device.types import CaseMeasurement, Ratio, Timing
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
 
 WARM_UP, TIMED, FLOOR = 5, 100, 20
 CASE_SECONDS = 2.0
@@ -28,6 +31,28 @@ class Timer(Protocol):
 
     def time(self, call: Callable[[], object]) -> float:
         """Run the call to its end and return how long it took."""
+
+
+class Order:
+    """Draws the order of the sides in each turn, in random complete blocks.
+
+    In every second timed turn, in every one where few are planned, the reference has two legs: `twin` is the candidate
+    of an A/A run. A leg is quicker or slower by its place, and by what the turn before it ended with. So all orders
+    of the sides come equally often, and chance alone says which comes when (Fisher, The Design of Experiments, 1935):
+    in an order that recurs, one side would always follow on the same others.
+    """
+
+    def __init__(self, rng: Generator) -> None:
+        self._rng = rng
+        self._left: dict[int, list[tuple[str, ...]]] = {2: [], 3: []}
+
+    def legs(self, turn: int, timed: int) -> tuple[str, ...]:
+        """Sides of a turn (from 0, the warm-up first), where `timed` turns are planned after the warm-up."""
+        left = self._left[3 if turn >= WARM_UP and (timed <= 2 * FLOOR or turn % 2 == 0) else 2]
+        if not left:
+            orders = _THREE if left is self._left[3] else _TWO
+            left += [orders[int(place)] for place in self._rng.permutation(len(orders))]
+        return left.pop()
 
 
 class MonotonicTimer:
@@ -130,17 +155,6 @@ def combined(ratios: Sequence[Ratio]) -> Ratio:
     value = geometric([item.value for item in ratios])
     half = math.sqrt(math.fsum(math.log(item.high / item.value) ** 2 for item in ratios)) / len(ratios)
     return Ratio(value, value * math.exp(-half), value * math.exp(half), min(item.pairs for item in ratios))
-
-
-def legs(turn: int, timed: int) -> tuple[str, ...]:
-    """Sides of a turn (from 0, the warm-up first) in their order, where `timed` turns are planned after the warm-up.
-
-    In every second of them, in every one where few are planned, the reference has two legs: `twin` is the candidate of
-    an A/A run. Each side stands at each place equally often, so what a place does to a leg it does to all.
-    """
-    twin = turn >= WARM_UP and (timed <= 2 * FLOOR or turn % 2 == 0)
-    orders = _THREE if twin else _TWO
-    return orders[(turn if timed <= 2 * FLOOR else turn // 2) % len(orders)]
 
 
 def student(freedom: int) -> float:

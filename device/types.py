@@ -189,6 +189,8 @@ class CaseMeasurement:
     speedup: Ratio
     itself: Ratio
     """Torch against torch, two legs of the same turns; its interval must contain 1."""
+    tries: int = 1
+    """How often the samples were taken anew until it did, the first included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +217,8 @@ class Measurement:
     failure: Failure | None = None
     conditions: tuple[Conditions, ...] = ()
     """Before and after."""
+    uneven: str | None = None
+    """Why these samples say nothing of the kernel: torch did not agree with itself."""
 
 
 @dataclass(frozen=True, slots=True)

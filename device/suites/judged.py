@@ -230,10 +230,10 @@ def _measure(
 ) -> Measurement:
     with alone():
         for again in range(plausible.ITSELF_TRIES):
-            first = _samples(reference, candidate, task, problems, seed + 101 + again, limits)
-            if first.failure is None or plausible.ITSELF not in first.failure.message:
+            first = _samples(reference, candidate, task, problems, seed + 101 + again, limits, again + 1)
+            if first.uneven is None:
                 break
-        if first.failure is not None or not plausible.great(first.cases):
+        if first.failure is not None or first.uneven or not plausible.great(first.cases):
             return first
         second = _samples(reference, candidate, task, problems, seed + 50021, limits)
     checks = settled([plausible.seen_again(first.cases, second.cases)])
@@ -245,11 +245,12 @@ def _measure(
 
 
 def _samples(
-    reference: Process, candidate: Process, task: Task, problems: list[Problem], seed: int, limits: Limits
-) -> Measurement:
+    reference: Process, candidate: Process, task: Task, problems: list[Problem], seed: int, limits: Limits,
+    tries: int = 1,
+) -> Measurement:  # fmt: skip
     begin, before = time.monotonic(), machine.conditions()
     sides = {"reference": Side(reference, seed), "candidate": Side(candidate, seed)}
-    samples = Samples()
+    samples, order = Samples(), timing.Order(np.random.default_rng(seed))
     size = max(expected.reference.size for expected in problems[0].expected)
     slack = TIMED_SLACK * growth(max([size, *(one.bits.size for one in tensors(problems[0].inputs))]))
     cold = np.zeros(COLD_BYTES, dtype=np.uint8)
@@ -262,7 +263,7 @@ def _samples(
                 break
             inputs = reference.ask("inputs", seed=(seed + turn) & (1 << 62) - 1)
             took = {}
-            for name in timing.legs(turn, planned):
+            for name in order.legs(turn, planned):
                 side = sides["reference" if name == "twin" else name]
                 side.give(inputs)
                 cold.fill(turn % 256)
@@ -284,16 +285,19 @@ def _samples(
     if failure is not None:
         return Measurement((), timing.WARM_UP, 0, seconds, (), failure)
     checks = settled([*_idle(sides), plausible.settled_warm_up(samples), plausible.same_reference(samples)])
-    bad = first_refusal(checks)
+    bad = plausible.refusal(checks)
     failure = None if bad is None else Failure("refused", task.name, f"{bad.name}: {bad.detail}")
     shapes = tuple(tuple(one.bits.shape) for one in (*tensors(problems[0].inputs), *problems[0].own))
     case = CaseMeasurement(
         "as given", shapes, timing.summarise(samples.candidate_ms), timing.summarise(samples.reference_ms),
         timing.noise(samples.candidate_ms), timing.ratio(samples.reference_ms, samples.candidate_ms),
-        plausible.itself(samples),
+        plausible.itself(samples), tries,
     )  # fmt: skip
     conditions = (before, machine.conditions())
-    return Measurement((case,), timing.WARM_UP, len(samples.candidate_ms), seconds, checks, failure, conditions)
+    return Measurement(
+        (case,), timing.WARM_UP, len(samples.candidate_ms), seconds, checks, failure, conditions,
+        plausible.uneven(checks),
+    )  # fmt: skip
 
 
 def _same(sides: dict[str, Side], problem: Problem, slack: float, case: str) -> Failure | None:

@@ -148,7 +148,7 @@ def report_on(source: str, operator: str, seed: int) -> dict[str, Any]:
                     "speedup": REFERENCE_MS / latency,
                     "speedup_interval": [0.9 * REFERENCE_MS / latency, 1.1 * REFERENCE_MS / latency],
                     "noise_ms": 0.001,
-                    "itself": {"ratio": 1.0, "interval": [0.9, 1.1], "pairs": 50},
+                    "itself": {"ratio": 1.0, "interval": [0.9, 1.1], "pairs": 50, "tries": 1},
                 }
             ],
             "latency_ms": latency,

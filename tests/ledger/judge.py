@@ -82,7 +82,7 @@ class Judge:
                 "cases": [{
                     "case": "a", "shapes": [[4]], "candidate": timing, "reference": timing, "speedup": 1.0,
                     "speedup_interval": [0.9, 1.1], "noise_ms": noise,
-                    "itself": {"ratio": 1.0, "interval": [0.9, 1.1], "pairs": 50},
+                    "itself": {"ratio": 1.0, "interval": [0.9, 1.1], "pairs": 50, "tries": 1},
                 }],
                 "latency_ms": ms,
                 "reference_ms": 2.0,

@@ -70,8 +70,7 @@ class Ledger:
         self._new_id = new_id
         self.embedder = embedder
         self.proofs, self.progress = Proofs(log, key), Progress()
-        self.judges: frozenset[str] = frozenset()
-        """Keys of the judges whose reports are taken; empty: any judge's."""
+        self.judges: frozenset[str] = frozenset()  # those whose reports are taken; empty: any judge's
         self._folds = Folds(log)
         self._opened: dict[str, Opened] = {}
         self._guard = threading.Lock()
@@ -152,7 +151,7 @@ class Ledger:
         return (stored.record for stored in self._log.read(library))
 
     def recorded_at(self, library: str, sequences: Sequence[int]) -> Iterator[codec.Recorded[ev.Event]]:
-        """Typed events at these sequences, which rise. Near ones are read in one go."""
+        """Typed events at these sequences, which rise."""
         start = 0
         while start < len(sequences):
             end = start + 1
@@ -272,11 +271,10 @@ class Ledger:
             # Out of the lock, so that others decide on the state that this batch makes, and share its commit.
             try:
                 outcome = decided.pending.wait()
-            except errors.SequenceConflictError:
+            except BaseException as error:
                 opened.lost(decided.pending)
-                continue
-            except BaseException:
-                opened.lost(decided.pending)
+                if isinstance(error, errors.SequenceConflictError):
+                    continue
                 raise
             finally:
                 for sha256 in decided.batch.blobs:
@@ -314,7 +312,7 @@ class Ledger:
             except errors.SequenceConflictError:
                 opened.forget()
                 return None
-            except BaseException:
+            except BaseException as error:
                 # Decided on what is not stored yet, a refusal holds only once that is.
                 stands = opened.settle()
                 if batch.events:
@@ -322,6 +320,9 @@ class Ledger:
                     opened.forget()
                 if not stands:
                     return None
+                # Another service may have stored this very request since it was looked for.
+                if isinstance(error, errors.LedgerError) and (kept := self._kept(opened, call)) is not None:
+                    return kept
                 raise
             finally:
                 opened.deciding = False

@@ -27,9 +27,11 @@ EACH = 15
 class Service:
     """One `sagebook serve`."""
 
-    def __init__(self, database: Path, port: int = 0) -> None:
+    def __init__(self, database: Path | str, port: int = 0) -> None:
+        """`database`: a SQLite file, or a URL."""
+        url = database if isinstance(database, str) else f"sqlite:///{database}"
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, "serve", "--db", f"sqlite:///{database}", "--port", str(port)],
+            [sys.executable, "-c", PROGRAM, "serve", "--db", url, "--port", str(port)],
             cwd=ROOT,
             env=dict(os.environ),
             stdout=subprocess.PIPE,
@@ -38,7 +40,7 @@ class Service:
         )
         assert self.process.stderr is not None
         for line in self.process.stderr:
-            found = re.match(r"ledger on (http://127\.0\.0\.1:(\d+)), database sqlite:///", line)
+            found = re.match(r"ledger on (http://127\.0\.0\.1:(\d+)), database (?:sqlite|postgresql)", line)
             if found:
                 self.url, self.port = found[1], int(found[2])
                 return

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from ledger import errors, wire, wire_proofs
-from ledger.bootstrap import client_of
+from ledger.bootstrap import client_of, configure_logging
 from ledger.client import LedgerClient
 from ledger.folding import Folds
 from ledger.service import Ledger
-from ledger.store import redaction
+from ledger.settings import Settings
+from ledger.store import move, redaction
 from ledger.store.log import Log
 from ledger.store.sql import open_log
 from tests.ledger.test_proofs import KEY, VERIFIER
@@ -106,6 +107,41 @@ def test_the_texts_of_an_experience_are_gone_and_its_numbers_stay(
     assert client.inclusion_proof("lib", 3, size=7).path == old_proof.path
     check = runpy.run_path(str(VERIFIER))["check"]
     assert "redacted since" in list(check(client.prove("lib", 3, since=checkpoint), KEY.verifier("lib")))[-1]
+
+
+def test_the_texts_are_gone_from_exports_backups_and_pages(client: LedgerClient, log: Log, url: str, tmp_path: Path):
+    """What is handed out afterwards holds the numbers and a mark, and imports to the same state."""
+    assert SECRET.encode() in client.export_trace("lib")
+    client.redact("lib", wire_proofs.Redaction(reason="a person asked", experience="b"))
+    trace = client.export_trace("lib")
+    assert SECRET.encode() not in trace
+    client.create_library("again")
+    client.import_trace("again", trace.splitlines(keepends=True))
+    assert client.state("again").experiences == client.state("lib").experiences
+    for path in ("/libraries/lib", "/libraries/lib/experiences/b", "/v1/libraries/lib/experiences/b/why"):
+        assert SECRET not in client._http.get(path).text
+    assert SECRET not in json.dumps(client.prove("lib", 3))
+    if url.startswith("sqlite"):
+        copy = tmp_path / "copy.db"
+        move.backup(url, copy)
+        assert SECRET not in copy.read_bytes().decode("latin-1")
+
+
+def test_no_text_ever_reaches_the_logs(log: Log, url: str, capfd: pytest.CaptureFixture[str]):
+    """At the level that says most, through writes, reads, refusals and the redaction itself."""
+    configure_logging(Settings.model_construct(log_level="debug", log_format="json"))
+    with client_of(ledger_on(log), actor="tester") as made:
+        made.create_library("lib")
+        new = wire.NewExperience(experience="b", title=f"unroll by {SECRET}", body=SECRET, stages=("correctness",))
+        made.record_experience("lib", new)
+        with pytest.raises(errors.ExperienceExistsError):
+            made.record_experience("lib", new)
+        bad = made._http.post("/v1/libraries/lib/experiences/b/rule", json={"text": SECRET, "tokens": -1})
+        assert bad.status_code == 422
+        made.redact("lib", wire_proofs.Redaction(reason="a person asked", experience="b"))
+    said = capfd.readouterr()
+    assert '"library": "lib"' in said.err  # so something was said at all
+    assert SECRET not in said.err + said.out
 
 
 def test_another_service_lets_go_of_it_too(client: LedgerClient, log: Log):

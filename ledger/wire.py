@@ -580,9 +580,12 @@ class LibraryDiff(Wire):
 
 
 class CostTotal(Wire):
-    """Costs of one group. Token counts carry their OpenTelemetry GenAI names."""
+    """Costs of one group. The model (in groups by model) and token counts carry their OpenTelemetry GenAI names."""
 
     group: str
+    request_model: str | None = Field(
+        default=None, serialization_alias="gen_ai.request.model", validation_alias="gen_ai.request.model"
+    )
     model_seconds: float
     compile_seconds: float
     device_seconds: float

@@ -92,7 +92,7 @@ def _change(ledger: Ledger, item: diff.Change) -> wire.ExperienceDiff:
 def cost_report(ledger: Ledger, library: str, by: costs.Group) -> wire.Costs:
     """What the work cost, in groups, and what each rule's upkeep cost against what it brought."""
     with ledger.reading(library) as state:
-        events = [r.event for r in ledger.recorded(library, until=state.sequence)]
+        events = list(ledger.facts(library, until=state.sequence))
         found = costs.totals(state, events, by)
         kept = costs.upkeep(state, events)
         evidence = holdout.arms(state)
@@ -102,6 +102,7 @@ def cost_report(ledger: Ledger, library: str, by: costs.Group) -> wire.Costs:
             groups=[
                 wire.CostTotal(
                     group=group,
+                    request_model=group if by == "model" and group != costs.NOBODY else None,
                     model_seconds=total.seconds["model"],
                     compile_seconds=total.seconds["compile"],
                     device_seconds=total.seconds["device"],

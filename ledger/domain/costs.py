@@ -12,6 +12,9 @@ from ledger.domain.state import State
 Group = Literal["library", "operator", "task", "stage", "round", "model"]
 GROUPS: tuple[Group, ...] = ("library", "operator", "task", "stage", "round", "model")
 
+NOBODY = "-"
+"""The group of what belongs to none, e.g. what was spent outside of any stage, or by no model."""
+
 
 @dataclass(slots=True)
 class Total:
@@ -47,11 +50,11 @@ def _key(state: State, cost: ev.CostIncurred, by: Group) -> str:
     task = cost.task or (stage.task if stage else None)
     keys = {
         "library": "library",
-        "operator": stage.operator if stage else state.tasks[task].operator if task in state.tasks else "-",
-        "task": task or "-",
-        "stage": cost.stage or "-",
+        "operator": stage.operator if stage else state.tasks[task].operator if task in state.tasks else NOBODY,
+        "task": task or NOBODY,
+        "stage": cost.stage or NOBODY,
         "round": f"{cost.stage or '-'}#{cost.round}" if cost.round is not None else f"{cost.stage or '-'}#-",
-        "model": cost.model or "-",
+        "model": cost.model or NOBODY,
     }
     return keys[by]
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from ledger import errors
+from ledger import errors, wire
 from ledger.client import LedgerClient
 from ledger.web import paging
 from ledger.web.openapi import document
-from tests.ledger.web.conftest import record, start
+from tests.ledger.web.conftest import opened, record, start
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "openapi.json"
 
@@ -153,3 +153,19 @@ def test_the_description_among_the_documents_is_the_service_s_own() -> None:
 def test_health_says_the_version(http: httpx.Client) -> None:
     """A probe needs no library."""
     assert http.get("/health").json()["status"] == "ok"
+
+
+def test_costs_carry_the_names_of_opentelemetry(client: LedgerClient, http: httpx.Client) -> None:
+    """Model and tokens of each group under the GenAI conventions' names; what no model spent names none."""
+    start(client, "t")
+    opened(client, "t", "s")
+    client.cost("lib", "s", wire.Cost(kind="model", seconds=1.5, model="m", input_tokens=10, output_tokens=3))
+    client.cost("lib", "s", wire.Cost(kind="compile", seconds=0.5))
+    by_model = {group["group"]: group for group in http.get("/v1/libraries/lib/costs?by=model").json()["groups"]}
+    assert by_model["m"]["gen_ai.request.model"] == "m"
+    assert (by_model["m"]["gen_ai.usage.input_tokens"], by_model["m"]["gen_ai.usage.output_tokens"]) == (10, 3)
+    assert by_model["-"]["gen_ai.request.model"] is None
+    assert by_model["-"]["compile_seconds"] == 0.5
+    (whole,) = http.get("/v1/libraries/lib/costs").json()["groups"]
+    assert whole["gen_ai.request.model"] is None
+    assert [group.request_model for group in client.costs("lib", by="model").groups] == ["m", None]

@@ -12,7 +12,7 @@ and G(L) = 16 + 8 log2(L). The worst case of a pairwise or blocked sum grows wit
 Stability of Numerical Algorithms, 2nd ed., section 4.2); that of a single running sum grows with L u, which over a
 long row is outside. Rounding inputs to a shorter format is outside, too: 2^-11 is 8192 u of float32. s is 1, and more
 for a case that is badly conditioned: where torch itself, in the operator's dtype, errs by a share e > 1/2 of the
-bound, s = 2 e, and where the float64 answer moves by a share m > 1/2 of it under inputs moved by 8 u, s = 4 m
+bound, s = 2 e, and where the float64 answer moves by a share m > 1/6 of it under inputs moved by 8 u, s = 6 m
 (device/oracle.py), so that no honest kernel pays for a cancellation that the formula asks for.
 bfloat16 cannot hold 1e-3 of a result, so there the distance of the two numbers round the reference is allowed: either
 of them is right (faithful rounding), a third is not. In every other format that is less than

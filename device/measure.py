@@ -178,6 +178,7 @@ def _measure_case(
                 shared.guard(slot)
                 session.describe(memory.describe(slot, tuple(case.attributes.values())))
                 timed.fresh(slot.number)
+                timed.gauge(slot.number)
             cold = _make_cold() if mode == "hardened" else _leave_warm
             tries, samples = 1, _sample(timed, backend, mode, budget, cold)
             while tries < plausible.ITSELF_TRIES and not plausible.same_reference(samples).ok:

@@ -61,7 +61,7 @@ class TimedCase:
         self._outputs = [[oracle.tensor(arena.flat(p), p.spec) for p in slot.outputs] for slot in slots]
         self._answers: Sequence[Tensor] = ()
         self._rule = rule
-        self._sizes: dict[tuple[int, ...], float] = {}
+        self._sizes: dict[int, float] = {}
         self._room: dict[tuple[int, ...], Array] = {}
         self._growth = growth(operator.accumulation(case))
         # A thread that does nothing else, as the worker's does: on a busy machine the scheduler treats both alike.
@@ -90,6 +90,14 @@ class TimedCase:
         cold(int(self.bench.arena.bytes.ctypes.data) + slot.begin, slot.end - slot.begin)
         for result in self._answers:
             cold(result.data_ptr(), result.numel() * result.element_size())
+
+    def gauge(self, number: int) -> None:
+        """See how large the numbers of each output are: over all slots, as one alone may be near zero by chance."""
+        self._thread.submit(self.refer, number).result()
+        for index, answer in enumerate(self._answers):
+            if answer.numel() and (answer.is_floating_point() or answer.is_complex()):
+                size = float(answer.abs().nan_to_num(nan=0.0, posinf=0.0).max())
+                self._sizes[index] = max(self._sizes.get(index, 0.0), size)
 
     def refer(self, number: int) -> None:
         """Run the torch baseline on a slot's inputs."""
@@ -120,21 +128,22 @@ class TimedCase:
             raise self._refused(f"the kernel {broken} in a timed call", "wrong")
         places = self.slots[number].outputs
         for index, (got, answer) in enumerate(zip(self._outputs[number], self._answers, strict=True)):
-            if not self._close(got, answer, rounded=places[index].spec.rounded):
+            if not self._close(index, got, answer, rounded=places[index].spec.rounded):
                 raise self._refused(
                     f"output {index} of a timed call is not what torch computed for its inputs", "wrong"
                 )
 
-    def _close(self, got: Tensor, answer: Tensor, *, rounded: bool) -> bool:
+    def _close(self, index: int, got: Tensor, answer: Tensor, *, rounded: bool) -> bool:
         torch: Any = oracle.torch_module()
         if rounded:  # two honest roundings of almost the same number
             return int((got.int() - answer.int()).abs().max()) <= 1
         if not answer.is_floating_point() and not answer.is_complex():
             return bool(torch.equal(got, answer))
         error = self._distance(got, answer)
-        if answer.shape not in self._sizes:
-            self._sizes[answer.shape] = float(answer.abs().max())
-        size = self._sizes[answer.shape]  # other numbers of one distribution: about as large each time
+        if math.isnan(error):  # of what is no number, or infinite, on both sides
+            same = (got == answer) | (got.isnan() & answer.isnan())
+            error = float(torch.where(same, torch.zeros_like(got), got - answer).abs().max())
+        size = self._sizes[index]  # other numbers of one distribution: about as large each time
         if self._rule == "hardened":
             dtype = str(answer.dtype).removeprefix("torch.")
             return error <= TIMED_SLACK * UNIT_ROUNDOFF[dtype] * self._growth * size

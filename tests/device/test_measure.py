@@ -6,6 +6,8 @@ import itertools
 import math
 import statistics
 from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -16,6 +18,9 @@ from device.timed import TimedCase
 from device.types import Ratio
 from tests.device.conftest import Judge
 from tests.device.small import double_reference, kernel
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 FORGE = """
     timespec w; clock_gettime(CLOCK_MONOTONIC, &w);
@@ -278,3 +283,47 @@ def test_a_machine_that_measures_unevenly_is_named(judge: Judge, monkeypatch: py
     checks = {check["name"]: check["ok"] for check in data["verify"]["checks"]}
     assert not checks["torch agrees with itself"]
     assert data["measure"] is None
+
+
+def _pair(x: Tensor) -> tuple[Tensor, ...]:
+    """A large and a small output of one shape."""
+    return (x * 1000, x * 0.001)
+
+
+PAIR = replace(
+    BIG,
+    name="pair",
+    cases=(Case("plain", (TensorSpec((8, 32)),), timed=True),),
+    reference=_pair,
+    baseline=_pair,
+    outputs=lambda case: (TensorSpec(case.inputs[0].shape), TensorSpec(case.inputs[0].shape)),
+)
+
+
+@pytest.mark.parametrize(("late", "outcome"), [("0.0f", "correct"), ("1e-6f", "wrong")])
+def test_each_output_of_a_timed_call_has_its_own_size(judge: Judge, late: str, outcome: str) -> None:
+    """An error of 1e-6 is nothing to numbers of 1000, and a thousandth of numbers of 0.001, late in the row of calls."""
+    after = f"""
+    float *c = static_cast<float *>(out[1].data);
+    static int calls = 0;
+    const float off = ++calls > 150 ? {late} : 0.0f;
+    for (int64_t i = 0; i < n * m; ++i) b[i] = a[i] * 1000.0f, c[i] = a[i] * 0.001f + off;
+    return 0;"""
+    data = judge(kernel(after=after), PAIR, measure=True).data
+    assert data["outcome"] == outcome, data["summary"]
+    assert ("output 1 of a timed call" in data["summary"]) == (outcome == "wrong")
+
+
+def test_what_is_no_number_on_both_sides_agrees(judge: Judge) -> None:
+    """NaN for NaN is right in a timed call, and a number for NaN is not."""
+    nans = replace(BIG, name="nans", cases=(Case("plain", (TensorSpec((8, 32), values="nans"),), timed=True),))
+    data = judge(kernel(), nans, measure=True).data
+    assert data["outcome"] == "correct", data["summary"]
+    after = """
+    static int calls = 0;
+    const bool late = ++calls > 150;
+    for (int64_t i = 0; i < n * m; ++i) b[i] = late && a[i] != a[i] ? 0.0f : 2.0f * a[i];
+    return 0;"""
+    data = judge(kernel(after=after), nans, measure=True).data
+    assert data["outcome"] == "wrong"
+    assert "output 0 of a timed call" in data["summary"]

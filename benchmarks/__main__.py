@@ -1,4 +1,7 @@
-"""`python -m benchmarks [NAME ...] [--json]`: run the benchmarks of this folder and print what they measured."""
+"""`python -m benchmarks [NAME ...] [--json] [-- ARGUMENT ...]`: run what is in this folder and print what it measured.
+
+What comes after `--` goes to the named ones that print a table of their own.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones, default all: {', '.join(names)}")
     parser.add_argument("--json", action="store_true", help="one JSON object a line, with every sample")
-    options = parser.parse_args()
+    given = sys.argv[1:]
+    cut = given.index("--") if "--" in given else len(given)
+    options, further = parser.parse_args(given[:cut]), given[cut + 1 :]
+    if further and not options.names:
+        parser.error("arguments after -- go to the benchmarks that are named, and none is")
     if unknown := set(options.names) - set(names):
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
 
@@ -55,7 +62,7 @@ def main() -> int:
     failed = False
     for name in [] if options.json else scripts:
         print(f"\n{name}", flush=True)
-        command = [sys.executable, "-m", f"benchmarks.{name}"]
+        command = [sys.executable, "-m", f"benchmarks.{name}", *further]
         failed |= subprocess.run(command, check=False).returncode != 0  # noqa: S603 - a name from this folder
     return int(failed)
 

@@ -66,6 +66,10 @@ def operators(
     name: Annotated[str | None, typer.Argument(help="Show this operator alone, in full.")] = None,
     suite: Annotated[str, typer.Option(help="starter, npukernelbench, fused or all.")] = "starter",
     check: Annotated[bool, typer.Option("--check", help="Hold each operator against itself; needs torch.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="With --check: run the full-sized cases, expert kernels on them too.")
+    ] = False,
+    memory: Annotated[float, typer.Option(help="GiB that one full-sized case may take; others are left out.")] = 8.0,
     as_json: _JSON = False,
 ) -> None:
     """List the operators of a suite with their cases, show one, or check them. Exit code 7: a check found something."""
@@ -77,7 +81,11 @@ def operators(
     except DeviceError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(FAILED) from error
-    if check:
+    if full and not check:
+        raise typer.BadParameter("--full goes with --check")
+    if full:
+        _check_full(chosen, int(memory * 2**30))
+    elif check:
         _check(chosen)
     elif as_json:
         _print({"operators": [_record(operator) for operator in chosen]})
@@ -100,6 +108,21 @@ def _check(chosen: list[Operator]) -> None:
         for problem in found or (f"{operator.name}: sound",):
             _say(problem)
     if not sound:
+        raise typer.Exit(WRONG)
+
+
+def _check_full(chosen: list[Operator], memory: int) -> None:
+    """Say what came of each full-sized case, as it comes."""
+    from device.operators.full import look  # noqa: PLC0415
+
+    states: dict[str, int] = {"sound": 0, "wrong": 0, "left out": 0}
+    for operator in chosen:
+        for seen in look(operator, memory):
+            states[seen.state] += 1
+            _say(f"{seen.state:<8} {seen.operator} {seen.case}: {seen.detail}")
+            sys.stdout.flush()
+    _say(", ".join(f"{count} {state}" for state, count in states.items()))
+    if states["wrong"]:
         raise typer.Exit(WRONG)
 
 

@@ -1,6 +1,7 @@
-"""The JSON form of the judge's report, as types; its schema is kept as data beside this module.
+"""The JSON form of the judge's report, as types; and one schema of all that this house writes, reports and diagnoses.
 
-A report is written by `device.evaluate.compose` and signed as text; who reads one may hold it against this form.
+The schema is kept as data beside this module. A report is written by `device.evaluate.compose` and signed as text; who
+reads one may hold it against this form.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from device.types import Outcome
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SCHEMA = Path(__file__).with_name("report_schema.json")
+SCHEMA = Path(__file__).with_name("schema.json")
 
 Number = float | Literal["NaN", "Infinity", "-Infinity"]
 """JSON has no numbers for these three."""
@@ -235,9 +236,17 @@ def read(data: Mapping[str, Any]) -> Report:
 
 
 def schema() -> dict[str, Any]:
-    """Make the JSON schema (draft 2020-12) of the form out of its types; `report_schema.json` holds the same."""
-    made = msgspec.json.schema(Report)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": FORMAT, **made}
+    """Make the JSON schema (draft 2020-12) of reports and diagnoses out of their types; `schema.json` is the same."""
+    from device.diagnose.types import FORMAT as OTHER  # noqa: PLC0415  (a report needs nothing of it)
+    from device.diagnose.types import Diagnosis  # noqa: PLC0415  (the same)
+
+    either, parts = msgspec.json.schema_components((Report, Diagnosis))
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"{FORMAT} or {OTHER}",
+        "oneOf": list(either),
+        "$defs": parts,
+    }
 
 
 def schema_text() -> str:

@@ -1,4 +1,4 @@
-"""What a diagnosis says: the form `sagebook.diagnosis/1`, of which `schema.json` is the JSON schema.
+"""What a diagnosis says: the form `sagebook.diagnosis/1`, of which `device/schema.json` holds the JSON schema.
 
 Indices count from 0, spans are [begin, end), times are in milliseconds where a name ends in `_ms`. A number that JSON
 cannot hold is one of the strings "NaN", "Infinity" and "-Infinity". What was not looked at is null or absent.

@@ -69,7 +69,7 @@ single draw of its own errors and may be a lucky one. Where the answer moves by 
 which a well-conditioned problem's does not, the bound is widened to six times that: as far as 48 u of the inputs would
 carry it, against 8192 u of a half-precision input. This alone leaves no problem out."""
 
-NUDGES, SUSPECT_SHARE = 4, 0.125
+NUDGES, SUSPECT_SHARE = 4, 0.0625
 """One way of moving the inputs is a single draw, too, of which a few outputs that hang on a few sums (attention of one
 query) show little now and then. Where torch or the answer that moved goes beyond `SUSPECT_SHARE` of the bound, they are
 moved in so many ways, and the farthest counts."""

@@ -104,6 +104,15 @@ def client(db: str | None, server: str | None) -> Iterator[LedgerClient]:
             yield opened
     except errors.LedgerError as error:
         fail(error)
+    except ValueError as error:
+        from pydantic import ValidationError  # noqa: PLC0415 - `--help` needs none
+
+        if not isinstance(error, ValidationError):
+            raise
+        # What was typed does not fit the request that it was to become.
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or error.title
+        fail(errors.InvalidInputError(f"{where} is wrong: {first['msg']}; it was {first['input']!r:.200}"))
 
 
 @contextmanager

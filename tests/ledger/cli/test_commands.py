@@ -135,3 +135,24 @@ def test_a_settings_file_that_is_wrong_is_named(run: Run, monkeypatch: pytest.Mo
     (tmp_path / "sagebook").mkdir()
     (tmp_path / "sagebook" / "config.toml").write_text("port = ")
     assert "config.toml" in run("library", "list", code=2).err
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("library", "create", ""), "library"),
+        (("library", "create", "a/b"), "library"),
+        (("library", "create", "n" * 300), "library"),
+        (("invalidate", "lib", "stage:s", "--reason", ""), "reason"),
+        (("reinstate", "lib", "stage:s", "--reason", ""), "reason"),
+        (("conflict", "record", "lib", "hot", "cold", "--reason", ""), "reason"),
+        (("supersede", "lib", "hot", "--by", "cold", "--reason", ""), "reason"),
+    ],
+)
+def test_what_does_not_fit_a_request_is_named(lib: Run, words: tuple[str, ...], named: str) -> None:
+    """Exit code 2 and the field, never a traceback; nothing is stored."""
+    before = lib("library", "show", "lib", "--json").json["sequence"]
+    result = lib(*words, code=2)
+    assert f"{named} is wrong" in result.err
+    assert "Traceback" not in result.err
+    assert lib("library", "show", "lib", "--json").json["sequence"] == before

@@ -168,7 +168,7 @@ def _register_reading(app: typer.Typer) -> None:
     @app.command("state", epilog="Example: sagebook state team --at 120 --json")
     def state(
         library: cli.Library,
-        at: Annotated[int | None, typer.Option("--at", help="As of this sequence.", min=0)] = None,
+        at: Annotated[str | None, typer.Option("--at", help="As of this sequence or time (RFC 3339).")] = None,
         db: cli.Db = None,
         server: cli.Server = None,
         as_json: cli.AsJson = False,

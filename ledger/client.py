@@ -300,8 +300,8 @@ class LedgerClient(StoreCalls):
                 return
             after = answer.items[-1].sequence
 
-    def state(self, library: str, *, at: int | None = None) -> wire.State:
-        """Values, frequencies and residents now, or as of a sequence."""
+    def state(self, library: str, *, at: int | str | None = None) -> wire.State:
+        """Values, frequencies and residents now, or as of a sequence or time."""
         return self._get(wire.State, f"{self._lib(library)}/state", at=at)
 
     def put_blob(self, library: str, data: bytes) -> str:

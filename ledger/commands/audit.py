@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from ledger import wire
 from ledger.audit import statistics
-from ledger.commands.libraries import resolve_policy
+from ledger.commands.libraries import point, resolve_policy
 from ledger.domain import costs, decide, diff, explain, holdout
 from ledger.domain import events as ev
 from ledger.domain.rederive import Difference, rederive
@@ -22,21 +21,6 @@ from ledger.progress import Tell, untold
 from ledger.service import Ledger
 
 _TOLD_EVERY = 500
-
-
-def point(ledger: Ledger, library: str, at: str | int | None) -> int | None:
-    """A sequence from what a caller writes: a sequence, or a time (RFC 3339). None: now."""
-    if at is None or isinstance(at, int):
-        return at
-    if at.isdigit():
-        return int(at)
-    try:
-        moment = datetime.fromisoformat(at)
-    except ValueError:
-        raise InvalidInputError(
-            f"{at!r} is neither a sequence nor a time such as 2026-11-30T12:00:00Z", at=at
-        ) from None
-    return ledger.sequence_at(library, moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
 
 def why(ledger: Ledger, library: str, name: str, at: str | int | None = None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, cast
 from urllib.parse import unquote
 
-from fastapi import Depends, Header, Request, Response
+from fastapi import Depends, Header, Query, Request, Response
 from pydantic import BaseModel
 
 from ledger.service import Call, Ledger
@@ -21,6 +21,7 @@ def _actor(
     return unquote(x_actor)
 
 
+At = Annotated[str | None, Query(description="A sequence, or a time (RFC 3339); absent: now.")]
 TheLedger = Annotated[Ledger, Depends(_ledger)]
 TheActor = Annotated[str, Depends(_actor)]
 

@@ -11,12 +11,9 @@ from ledger import wire
 from ledger.commands import audit
 from ledger.domain.costs import Group
 from ledger.errors import PolicyError
-from ledger.web.calls import TheLedger
+from ledger.web.calls import At, TheLedger
 
 router = APIRouter(prefix="/v1/libraries/{library}", tags=["audit"])
-
-
-At = Annotated[str | None, Query(description="A sequence, or a time (RFC 3339); absent: now.")]
 
 
 @router.get("/experiences/{experience}/why")

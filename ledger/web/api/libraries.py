@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Response
 from ledger import wire
 from ledger.commands import libraries
 from ledger.web import paging
-from ledger.web.calls import TheCall, TheLedger, reply
+from ledger.web.calls import At, TheCall, TheLedger, reply
 
 router = APIRouter(prefix="/v1/libraries", tags=["libraries"])
 
@@ -41,6 +41,6 @@ def show_library(library: str, ledger: TheLedger) -> wire.Library:
 
 
 @router.get("/{library}/state")
-def show_state(library: str, ledger: TheLedger, at: Annotated[int | None, Query(ge=0)] = None) -> wire.State:
-    """Values, frequencies and residents, now or as of a sequence."""
+def show_state(library: str, ledger: TheLedger, at: At = None) -> wire.State:
+    """Values, frequencies and residents, now or as of a sequence or time."""
     return libraries.state_of(ledger, library, at)

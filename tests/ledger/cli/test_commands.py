@@ -156,3 +156,13 @@ def test_what_does_not_fit_a_request_is_named(lib: Run, words: tuple[str, ...], 
     assert f"{named} is wrong" in result.err
     assert "Traceback" not in result.err
     assert lib("library", "show", "lib", "--json").json["sequence"] == before
+
+
+def test_the_state_as_of_a_time(lib: Run) -> None:
+    """A time before all is the empty library's; one after all is now's; what is neither is named."""
+    now = lib("state", "lib", "--json").json
+    assert lib("state", "lib", "--at", "2999-01-01T00:00:00Z", "--json").json == now
+    assert lib("state", "lib", "--at", "2000-01-01T00:00:00Z", "--json").json["sequence"] == 0
+    assert lib("state", "lib", "--at", "3", "--json").json["sequence"] == 3
+    for word in ("yesterday", "\N{SUPERSCRIPT TWO}", "9" * 5000, "-1"):
+        assert "neither a sequence nor a time" in lib("state", "lib", "--at", word, code=2).err

@@ -78,7 +78,7 @@ def last_place(size: Array, dtype: str) -> Array:
     """Distance of the two numbers of a format between which each size lies: 2^e * 2 u for sizes from 2^e to 2^(e+1)."""
     with np.errstate(all="ignore"):
         _, exponent = np.frexp(size)
-        return np.where(np.isfinite(size), np.ldexp(2.0 * UNIT_ROUNDOFF[dtype], exponent - 1), 0.0)
+        return np.where(np.isfinite(size) & (size > 0), np.ldexp(2.0 * UNIT_ROUNDOFF[dtype], exponent - 1), 0.0)
 
 
 RULES: dict[RuleName, Callable[[Array, str, int, float], Array]] = {

@@ -165,6 +165,13 @@ def test_in_bfloat16_either_number_round_the_answer_is_right_and_no_third() -> N
         assert compare(expected, third).errors[-3:] == (128, 0, 0)
 
 
+def test_a_zero_has_no_last_place() -> None:
+    """Among ones, a bfloat16 zero is as exact as 1e-3 asks for."""
+    expected = expect(np.array([0.0, 1.0, 1.0]), "bfloat16", 1 << 20, "hardened")
+    assert expected.tolerance is not None
+    assert expected.tolerance[0] == pytest.approx(1e-3)
+
+
 def test_one_rounding_to_bfloat16_passes_and_two_do_not() -> None:
     """A product and a sum in float32, rounded once, against the product rounded to bfloat16 before z is added."""
     rng = np.random.default_rng(3)

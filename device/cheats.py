@@ -243,6 +243,15 @@ def check_artefact(path: Path) -> tuple[Check, ...]:
     )
 
 
+def starts_pool(path: Path) -> bool:
+    """Whether the shared object has a parallel region of OpenMP, whose threads outlive it in the library's pool."""
+    return any(name.startswith(_REGIONS) for name in dynamic_symbols(path.read_bytes())[0])
+
+
+_REGIONS = ("GOMP_parallel", "GOMP_teams")
+"""Beginnings of the names by which GCC enters a region; what else it calls, and `omp_...`, starts no thread."""
+
+
 def first_refusal(checks: Iterable[Check]) -> Check | None:
     """Return the first check that did not hold."""
     return next((check for check in checks if not check.ok), None)

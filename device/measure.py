@@ -37,7 +37,7 @@ from device.types import (
     Mode,
     RuleName,
 )
-from device.verify import Bench, Idleness
+from device.verify import Bench, Idleness, staying
 
 SLOT_BYTES = 128 << 20
 """Memory for all slots together: fewer than `SLOTS`, but two at least, where they would need more."""
@@ -165,6 +165,7 @@ def _measure_case(
     while len(slots) < count:
         slots.append(memory.lay_out(len(slots), slots[-1].end, case.inputs, outputs))
     oracle.torch_module().set_num_threads(threads)
+    idleness = Idleness(threads, staying(build, threads))
     with (
         contextlib.closing(Arena(slots[-1].end - memory.PAGE)) as shared,
         backend.open(build, shared, limits, threads) as session,
@@ -172,7 +173,7 @@ def _measure_case(
         ended = session.load()
         if ended is not None:
             raise Refused(Failure(ended.how, case.name, ended.message))
-        bench = Bench(shared, session, Idleness(threads))
+        bench = Bench(shared, session, idleness)
         with contextlib.closing(TimedCase(operator, case, bench, slots, seed, rule, limits)) as timed:
             for slot in slots:
                 shared.guard(slot)

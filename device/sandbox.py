@@ -24,6 +24,7 @@ from pathlib import Path
 import platformdirs
 
 from device.arena import Arena
+from device.cheats import starts_pool
 from device.errors import CompilerMissing, SandboxBroken
 from device.types import Limits
 
@@ -249,15 +250,18 @@ def start_kernel(
     """Start the jail with a kernel; `place` is an empty folder, the kernel's root where that is granted.
 
     `without` names layers ("namespaces", "filter") to leave out, as on a machine that does not grant them. Memory that
-    is freed is filled with the byte `fill`, memory that is allocated with its complement, unless it is 0.
+    is freed is filled with the byte `fill`, memory that is allocated with its complement, unless it is 0. A kernel with
+    OpenMP regions finds their pool filled, so that no other thread can pass for one of it.
     """
+    pool = instruments is None and starts_pool(library)
     cpu = limits.total_seconds * threads
     watch = instruments or Instruments(native().jail)
     return subprocess.Popen(  # noqa: S603  (the jail is ours; what it loads is confined)
         [*watch.launcher, str(watch.jail), "kernel", f"library={library}", f"place={place}", f"arena={arena.fd}",
          f"size={arena.size}", f"control={pipes.control}", f"reply={pipes.reply}", f"status={pipes.status}",
          *_limit_arguments(limits, memory=limits.memory, cpu=cpu, file_bytes=limits.file_bytes, files=limits.files),
-         *(f"{layer}=0" for layer in without), *(("instrumented=1",) if instruments else ())],
+         *(f"{layer}=0" for layer in without), *(("instrumented=1",) if instruments else ()),
+         *(("pool=1",) if pool else ())],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=pipes.errors, cwd=place, start_new_session=True,
         pass_fds=(arena.fd, pipes.control, pipes.reply, pipes.status),
         env={**_environment(threads, fill), **dict(watch.environment)},

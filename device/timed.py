@@ -116,6 +116,8 @@ class TimedCase:
         self.bench.idleness.before(self.bench.session)
         called = self.bench.session.call([number])
         self.bench.idleness.after(self.bench.session)
+        if not isinstance(called, Ended) and (thread := self.bench.idleness.left_behind()) is not None:
+            raise self._refused(f"{thread} (timed call)")
         return self._returned(called)
 
     def batch(self, rounds: int) -> Called:

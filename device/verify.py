@@ -13,7 +13,7 @@ import numpy as np
 
 from device import arena as memory
 from device.arena import Arena, Array, Place, Slot
-from device.cheats import level, settled
+from device.cheats import level, settled, starts_pool
 from device.compare import CLASSES, compare, histogram
 from device.oracle import Problem, Suite, numbers
 from device.port import Backend, Session
@@ -47,9 +47,12 @@ the next inputs before the clock starts uses as much as the work takes."""
 
 @dataclass(slots=True)
 class Idleness:
-    """Watches that nothing runs on after a call has returned."""
+    """Watches that nothing runs on, and nobody stays, after a call has returned."""
 
     threads: int
+    """How many threads the kernel may use within a call."""
+    staying: int
+    """How many may still be there after it (`staying`): the one that makes the calls, and a pool of OpenMP's."""
     after_call: int = 0
     busy_ns: int = 0
     idle_ns: int = 0
@@ -71,15 +74,36 @@ class Idleness:
         self.calls += 1
         self.most_threads = max(self.most_threads, session.threads())
 
+    def left_behind(self) -> str | None:
+        """Say that a thread outlived a call, if one did, asleep or not: it can do a later call's work unseen."""
+        if self.most_threads <= self.staying or level(_IDLE) != "strict":
+            return None
+        pool = ", its pool of OpenMP threads among them" if self.staying > 1 else ""
+        return (
+            f"{_IDLE}: {self.most_threads} threads after a call where {self.staying} may stay{pool}: the kernel left a "
+            "thread behind, and one outside of OpenMP must be joined before the call returns"
+        )
+
     def check(self) -> Check:
         """Say whether work went on between the calls."""
         detail = (
             f"{self.idle_ns / 1e6:.1f} ms of processor time between calls, {self.busy_ns / 1e6:.1f} ms within; "
-            f"at most {self.most_threads} threads after a call, {self.threads} allowed"
+            f"at most {self.most_threads} threads after a call, {self.staying} may stay"
         )
         sleeping = IDLE_CALL_NS * self.calls
         quiet = self.idle_ns <= IDLE_SHARE * self.busy_ns + IDLE_GRACE_NS + sleeping
-        return Check("nothing runs on after a call", quiet and self.most_threads <= self.threads, detail)
+        return Check(_IDLE, quiet and self.most_threads <= self.staying, detail)
+
+
+_IDLE = "nothing runs on after a call"
+
+
+def staying(build: Build, threads: int) -> int:
+    """Count the threads that may outlive a call: one, or OpenMP's pool where the artefact has parallel regions.
+
+    Threads of the pool sleep between two calls and belong to the library that made them; all others must be gone.
+    """
+    return threads if build.artefact is not None and starts_pool(build.artefact) else 1
 
 
 @dataclass(slots=True)
@@ -149,6 +173,7 @@ class _Progress:
     slots: list[Slot]
     limits: Limits
     threads: int
+    staying: int
     begin: float
     passed: int = 0
     worst: float = 0.0
@@ -163,7 +188,7 @@ class _Progress:
 def verify(backend: Backend, build: Build, suite: Suite, limits: Limits, threads: int, *, repeat: bool) -> Verification:
     """Run all problems, cheap ones first, and stop at the first failure; byte-compare a repeat when asked to."""
     slots = [memory.lay_out(0, memory.PAGE, p.case.inputs, p.outputs) for p in suite.problems]
-    progress = _Progress(suite, slots, limits, threads, time.monotonic())
+    progress = _Progress(suite, slots, limits, threads, staying(build, threads), time.monotonic())
     failure = _round(backend, build, progress, range(len(slots)), first=True)
     if failure is None and repeat:
         again = [i for i, p in enumerate(suite.problems) if p.name in progress.kept]
@@ -184,9 +209,11 @@ def _round(backend: Backend, build: Build, progress: _Progress, order: Sequence[
                 progress.checks.append(Check("sandbox", ok=True, detail=", ".join(session.measures)))
             if (ended := session.load()) is not None:
                 return Failure(ended.how, "loading", ended.message)
-            bench = Bench(shared, session, Idleness(progress.threads))
+            bench = Bench(shared, session, Idleness(progress.threads, progress.staying))
             for i in order:
                 if (failure := _solve(bench, progress, i, first=first)) is not None:
+                    if bench.idleness.left_behind() is not None:
+                        progress.checks.append(bench.idleness.check())
                     return failure
             idle = bench.idleness.check()
             if first or not idle.ok:
@@ -226,6 +253,8 @@ def _attempt(bench: Bench, slot: Slot, problem: Problem, poison: int, left: floa
     if isinstance(called, Ended):
         return Failure(called.how, problem.name, called.message)
     bench.idleness.after(bench.session)
+    if (thread := bench.idleness.left_behind()) is not None:
+        return Failure("refused", problem.name, thread)
     if called.code != 0:
         return Failure("error", problem.name, f"the kernel returned {called.code}, its own error")
     return look(bench, slot, problem, poison)

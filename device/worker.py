@@ -39,6 +39,8 @@ _READY, _CALL = -1, 2
 """Words of device/native/protocol.h."""
 
 _STOP_SECONDS = 2.0
+_GONE = (b"Z", b"X")
+"""States of threads that have ended."""
 
 
 class Worker:
@@ -129,11 +131,8 @@ class Worker:
         """
         until = time.monotonic() + _STOP_SECONDS
         while time.monotonic() < until:
-            states = set()
-            with contextlib.suppress(OSError):
-                for task in Path(f"/proc/{self.pid}/task").iterdir():
-                    states.add(task.joinpath("stat").read_bytes().rpartition(b")")[2].split()[0])
-            if states <= {b"T", b"Z", b"X"}:
+            states = set(self._states())
+            if states <= {b"T", *_GONE}:
                 self._stopped = b"T" in states
                 return True
             time.sleep(0)
@@ -159,10 +158,17 @@ class Worker:
         return waited
 
     def threads(self) -> int:
-        """Count the worker's threads."""
+        """Count the worker's threads, without those that have ended and only wait to be cleared away."""
+        return sum(state not in _GONE for state in self._states())
+
+    def _states(self) -> list[bytes]:
+        """Return the state of each thread, as in proc(5); one that ends meanwhile has none."""
+        states = []
         with contextlib.suppress(OSError):
-            return len(os.listdir(f"/proc/{self.pid}/task"))  # noqa: PTH208  (a count, not paths)
-        return 0
+            for task in Path(f"/proc/{self.pid}/task").iterdir():
+                with contextlib.suppress(OSError):  # this thread alone is gone; the others still count
+                    states.append(task.joinpath("stat").read_bytes().rpartition(b")")[2].split()[0])
+        return states
 
     def close(self) -> None:
         """End the worker and everything it started, and give back what it used."""

@@ -15,7 +15,7 @@ from device.operators.base import TensorSpec
 from device.oracle import Problem
 from device.sandbox import Instruments
 from device.types import Build, Ended, Limits
-from device.verify import POISONS, Bench, Idleness
+from device.verify import POISONS, Bench, Idleness, staying
 from device.worker import Worker
 
 NATIVE = Path(__file__).with_name("native")
@@ -65,7 +65,7 @@ def opened(
     try:
         with Worker(build.artefact, shared, limits, threads, instruments=instruments) as worker:
             ended = worker.load()
-            yield Bench(shared, worker, Idleness(threads)), worker, ended
+            yield Bench(shared, worker, Idleness(threads, staying(build, threads))), worker, ended
     finally:
         shared.close()
 

@@ -68,6 +68,13 @@ void set_limits(const Options &options, int64_t extra_memory) {
 }
 
 // Runs in the worker; does not return. Libraries that a kernel may need are mapped before the root goes away.
+// Start every thread of OpenMP's pool now: any thread beyond them is then the kernel's own, and stands out by number.
+void fill_pool() {
+    volatile int never = 0;
+#pragma omp parallel
+    if (never) never = 1;
+}
+
 [[noreturn]] void be_kernel(const Options &options, const std::string &library, int64_t measures) {
     const int control = static_cast<int>(options.number("control"));
     const int reply = static_cast<int>(options.number("reply"));
@@ -86,6 +93,7 @@ void set_limits(const Options &options, int64_t extra_memory) {
     if (measures & LANDLOCK) landlock();
     watch_signals();
     if (measures & FILTER && !Filter(reply).install(true, instrumented)) fail("installing the first filter", SETUP_FAILED);
+    if (options.number("pool", 0)) fill_pool();
     void *handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle) fail("loading the kernel", LOAD_FAILED);
     close(library_fd);

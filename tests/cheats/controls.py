@@ -55,11 +55,14 @@ CONTROLS = {
     "50-float-lanes.cpp": "rms_norm",
     "51-plain-module.py": "gelu",
     "52-ten-passes.cpp": "rms_norm",
+    "53-threads-in-every-call.cpp": "gelu",
+    "54-critical-without-a-pool.cpp": "rms_norm",
 }
 
 MEASURED = (
     "03-threads-joined.cpp",
     "22-streaming-stores.cpp",
     "48-fused-chain.cpp",
+    "53-threads-in-every-call.cpp",
 )
 """Those whose timing is unusual too: threads of their own, stores past the cache, a great speedup."""

@@ -12,6 +12,8 @@ from device import Limits
 from tests.device.conftest import QUICK, Judge
 from tests.device.small import ROW_SUM, kernel, row_sum
 
+THREADS = "#include <thread>\n#include <unistd.h>\n"
+
 DEEP = """__attribute__((noinline)) volatile char *deep(int n) {
     volatile char room[4096]; room[n % 4096] = 1; return n ? deep(n + 1) + room[0] : nullptr; }
 """
@@ -167,21 +169,18 @@ def test_a_kernel_that_changes_its_mind_is_found_by_the_repeat(judge: Judge) -> 
     assert any("a repeat with the same inputs gave other bytes" in summary for summary in outcomes), outcomes
 
 
-@pytest.mark.parametrize(
-    ("after", "words"),
-    [
-        (
-            "static std::thread *w; w = new std::thread([] { volatile long n = 0; for (;;) n = n + 1; });",
-            "between calls",
-        ),
-        ("static std::thread *w; if (!w) w = new std::thread([] { for (;;) usleep(1000); });", "threads after a call"),
-    ],
-)
-def test_work_that_goes_on_after_the_call_is_refused(after: str, words: str, judge: Judge) -> None:
-    """A thread that is left behind, busy or asleep, finishes work after the clock has stopped."""
-    source = kernel(after + "\n", includes="#include <thread>\n#include <unistd.h>\n")
-    data = judge(source, limits=Limits(call_seconds=5.0)).data
-    assert (data["outcome"], words in data["summary"]) == ("refused", True), data["summary"]
+@pytest.mark.parametrize("does", ["volatile long n = 0; for (;;) n = n + 1;", "for (;;) usleep(1000);", "pause();"])
+@pytest.mark.parametrize("pool", ["", "#pragma omp parallel for\n"])
+def test_a_thread_that_stays_is_refused_busy_or_asleep(does: str, pool: str, judge: Judge) -> None:
+    """One thread is enough, also beside OpenMP's pool, which is full from the start, and however few rows a call has."""
+    loop = "for (int64_t i = 0; i < n; ++i) for (int64_t j = 0; j < m; ++j) b[i * m + j] = 2.0f * a[i * s + j * t];"
+    start = f"static std::thread *w; if (!w) w = new std::thread([] {{ {does} }});\n"
+    source = kernel(start, includes=THREADS, after=f"{pool}{loop}\nreturn 0;")
+    data = judge(source, limits=Limits(call_seconds=5.0, threads=4)).data
+    assert data["outcome"] == "refused"
+    assert data["verify"]["passed"] == 0
+    found = f"{5 if pool else 2} threads after a call where {4 if pool else 1} may stay"
+    assert found in data["summary"], data["summary"]
 
 
 def test_a_thread_that_ends_with_the_call_is_honest(judge: Judge) -> None:

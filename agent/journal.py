@@ -204,10 +204,11 @@ class Journal(Shelf):
         self._call(f"{stage.id}.r{round_}.decide", lambda: self.client.decide(self.library, stage.id, sent))
         stage.decided.update({item.experience: item.adopted for item in fresh})
 
-    def report(self, stage: OpenStage, candidate: str, verdict: Verdict) -> None:
-        """Hand in the judge's signed report."""
+    def report(self, stage: OpenStage, candidate: str, verdict: Verdict) -> bool:
+        """Hand in the judge's signed report; False where a person withdrew this very kernel, so that it counts not."""
         signed = wire.Report(report=verdict.report, signature=verdict.signature, judge_key=verdict.judge_key)
-        self._call(f"{candidate}.report", lambda: self.client.report(self.library, stage.id, candidate, signed))
+        taken = self._call(f"{candidate}.report", lambda: self.client.report(self.library, stage.id, candidate, signed))
+        return not taken.withdrawn
 
     def diagnose(self, stage: OpenStage, diagnosis: Diagnosis, candidate: str | None, round_: int) -> None:
         """Record how a result was read."""
@@ -275,23 +276,27 @@ class Journal(Shelf):
         """The judged rounds of a task as they happened, rebuilt from the ledger."""
         kinds = {stage.stage: stage.kind for stage in task.stages}
         return tuple(
-            Attempt(
-                round=found.round,
-                stage="optimization" if kinds.get(found.stage) == "optimization" else "correctness",
-                candidate=found.candidate,
-                source=self.text(found.source),
-                change=found.change,
-                hypothesis=found.hypothesis,
-                outcome=found.outcome,  # type: ignore[arg-type]  # the judge's word, checked by the ledger
-                summary=found.summary,
-                evidence=reports.evidence_in(self.text(found.report)) if found.report else found.summary,
-                latency_ms=found.latency_ms,
-                reference_ms=found.reference_ms,
-                noise_ms=found.noise_ms,
-                parent=found.parent,
-            )
+            attempt.withdrawn() if found.withdrawn else attempt
             for found in sorted(task.candidates, key=lambda item: item.round)
             if found.outcome is not None
+            for attempt in (self._attempt(found, kinds),)
+        )
+
+    def _attempt(self, found: wire.Candidate, kinds: Mapping[str, str]) -> Attempt:
+        return Attempt(
+            round=found.round,
+            stage="optimization" if kinds.get(found.stage) == "optimization" else "correctness",
+            candidate=found.candidate,
+            source=self.text(found.source),
+            change=found.change,
+            hypothesis=found.hypothesis,
+            outcome=found.outcome,  # type: ignore[arg-type]  # the judge's word, checked by the ledger
+            summary=found.summary,
+            evidence=reports.evidence_in(self.text(found.report)) if found.report else found.summary,
+            latency_ms=found.latency_ms,
+            reference_ms=found.reference_ms,
+            noise_ms=found.noise_ms,
+            parent=found.parent,
         )
 
     def answer_before(self, candidate: str) -> str | None:

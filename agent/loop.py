@@ -141,9 +141,11 @@ class Loop:
         self.progress.judging(stage.kind, proposed.round, proposed.change)
         seed = judge_seed(self.settings.seed, work.card.name, proposed.round)
         verdict = self.workbench.judge(proposed.source, work.card.name, seed=seed)
-        self.journal.report(stage, proposed.candidate, verdict)
+        counts = self.journal.report(stage, proposed.candidate, verdict)
         self.journal.judge_cost(stage.id, verdict, f"r{proposed.round}", proposed.round)
         attempt = proposed.with_verdict(stage.kind, verdict)
+        if not counts:
+            attempt = attempt.withdrawn()
         work.history.append(attempt)
         self.progress.judged(attempt, work.budget.rounds)
 

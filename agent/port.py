@@ -7,7 +7,7 @@ a *resident* is a rule that is always in context, a *decision* says whether an o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 StageKind = Literal["correctness", "optimization"]
@@ -74,6 +74,19 @@ class Attempt:
     noise_ms: float | None = None
     parent: str | None = None
     """`candidate` of the attempt that it started from."""
+
+    def withdrawn(self) -> Attempt:
+        """The same round where a person withdrew this very kernel: whatever the judge says, it counts for nothing."""
+        return replace(
+            self,
+            outcome="refused",
+            summary="withdrawn",
+            evidence="This kernel, or the shared object that it compiles to, was withdrawn from the library: its "
+            "verdicts do not count. Write another one.",
+            latency_ms=None,
+            reference_ms=None,
+            noise_ms=None,
+        )
 
 
 @dataclass(frozen=True, slots=True)

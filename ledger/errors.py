@@ -240,8 +240,8 @@ class NoCorrectCandidateError(RefusedError):
 
     def __init__(self, task: str) -> None:
         super().__init__(
-            f"the optimization stage of task {task!r} can not open: no candidate has passed verification and "
-            f"been measured yet",
+            f"the optimization stage of task {task!r} can not open: no candidate that counts has passed "
+            f"verification and been measured yet",
             task=task,
         )
 

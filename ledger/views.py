@@ -125,7 +125,7 @@ def conflict(item: Conflict) -> wire.Conflict:
     )
 
 
-def candidate(item: Candidate) -> wire.Candidate:
+def candidate(state: State, item: Candidate) -> wire.Candidate:
     """One candidate as far as it was judged."""
     return wire.Candidate(
         candidate=item.id,
@@ -137,6 +137,7 @@ def candidate(item: Candidate) -> wire.Candidate:
         hypothesis=item.hypothesis,
         parent=item.parent,
         outcome=item.outcome,
+        withdrawn=state.is_withdrawn(item),
         summary=item.summary,
         latency_ms=item.latency_ms,
         reference_ms=item.reference_ms,
@@ -159,7 +160,7 @@ def task(state: State, item: Task) -> wire.Task:
         finished=item.finished,
         solved=item.solved,
         stages=[stage(state.stages[name]) for name in item.stages],
-        candidates=[candidate(c) for c in item.candidates.values()],
+        candidates=[candidate(state, c) for c in item.candidates.values()],
     )
 
 

@@ -315,6 +315,8 @@ class Candidate(Wire):
     parent: str | None
     outcome: str | None
     """The judge's word: compile_error, refused, crash, hang, resource, wrong or correct; None before it is judged."""
+    withdrawn: bool
+    """True: its source, its artefact or its stage was invalidated, and no later stage is scored from it."""
     summary: str
     latency_ms: float | None
     reference_ms: float | None
@@ -443,7 +445,10 @@ class Conflicts(Wire):
 
 
 class NewReversal(Wire):
-    """`subject`: `stage:ID`, `task:ID`, or `candidate:SHA256` of a source or of an artefact."""
+    """`subject`: `stage:ID`, `task:ID`, or `candidate:SHA256` of a source or of an artefact.
+
+    A candidate counts nowhere from then on, also in stages that are open or yet to come.
+    """
 
     subject: Line
     reason: Reason

@@ -66,7 +66,11 @@ def reverse(
     def command(batch: Batch) -> None:
         chosen = govern.invalidate if direction == "invalidate" else govern.reinstate
         before = batch.state.sequence
-        batch.emit(chosen(batch.state, given.subject, given.reason, given.by))
+        decided = chosen(batch.state, given.subject, given.reason, given.by)
+        batch.emit(decided)
+        if not any(event.stages for event in decided):
+            # A candidate that no score rests on yet.
+            return
         invalid = frozenset(name for name, stage in batch.state.stages.items() if stage.invalid)
         facts = (r.event for r in ledger.recorded(library, until=before))
         true = had_not_been_scored(facts, invalid)
@@ -75,14 +79,14 @@ def reverse(
     def answer(batch: Batch) -> wire.Reversal:
         first = batch.numbered()[0]
         reversed_ = first[1]
-        restated = next(e for e in batch.events if isinstance(e, ev.MemoryRestated))
+        restated = next((e for e in batch.events if isinstance(e, ev.MemoryRestated)), None)
         if not isinstance(reversed_, ev.StageInvalidated | ev.StageReinstated):
             raise TypeError(reversed_)
         return wire.Reversal(
             sequence=first[0],
             subject=given.subject,
             stages=list(reversed_.stages),
-            moved=[item.experience for item in restated.experiences],
+            moved=[item.experience for item in restated.experiences] if restated else [],
             admitted=[e.experience for e in batch.events if isinstance(e, ev.RuleAdmitted)],
             evicted=[e.experience for e in batch.events if isinstance(e, ev.RuleEvicted)],
         )

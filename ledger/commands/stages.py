@@ -83,7 +83,7 @@ def propose(ledger: Ledger, call: Call, library: str, name: str, new: wire.NewCa
 
 def _candidate(batch: Batch, stage: str, name: str) -> wire.Candidate:
     task = batch.state.tasks[batch.state.stages[stage].task]
-    return views.candidate(task.candidates[name])
+    return views.candidate(batch.state, task.candidates[name])
 
 
 def hand_in(

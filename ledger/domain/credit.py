@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ledger.domain import events as ev
 from ledger.domain.policy import Policy
-from ledger.domain.state import Candidate, Experience, Stage, State, Task, frequency
+from ledger.domain.state import Candidate, Experience, Stage, State, frequency
 from ledger.errors import EvidenceMissingError
 
 
@@ -23,23 +23,28 @@ class Evidence:
     best: str | None = None
 
 
-def evidence(task: Task, stage: Stage) -> Evidence:
+def evidence(state: State, stage: Stage) -> Evidence:
     """The outcome of a stage, from the judge's verdicts or, for a `reported` stage, from the word given.
 
-    Raises EvidenceMissingError where there is nothing to score.
+    A candidate whose verdict was withdrawn is no evidence. Raises EvidenceMissingError where there is nothing to
+    score.
     """
     if stage.basis == "reported":
         return _reported(stage)
+    task = state.tasks[stage.task]
     judged = [c for c in (task.candidates[name] for name in stage.candidates) if c.outcome is not None]
     if not judged:
         raise EvidenceMissingError(stage.id, "no candidate has a judge's report; hand one in, or abandon the stage")
     if stage.kind == "correctness":
-        winner = next((c for c in judged if c.outcome == "correct"), None)
+        winner = next((c for c in judged if c.outcome == "correct" and not state.is_withdrawn(c)), None)
         return Evidence(passed=winner is not None, best=winner.id if winner else None)
-    first = task.first_correct()
+    first = state.first_correct(task)
     if first is None:
-        raise EvidenceMissingError(stage.id, "the task has no measured correct candidate to improve on")
-    timed = [c for c in task.candidates.values() if c.outcome == "correct" and c.latency_ms is not None]
+        raise EvidenceMissingError(
+            stage.id,
+            "the task has no measured correct candidate to improve on that still counts; abandon the stage",
+        )
+    timed = [c for c in state.correct(task) if c.latency_ms is not None]
     # One noisy measurement must not hide a clear improvement beside it.
     better = [c for c in timed if _latency(first) - _latency(c) > _noise(first, c)]
     best = min(better or timed, key=_latency)

@@ -132,7 +132,7 @@ def finish_task(state: State, name: str, *, summary: str) -> list[ev.Event]:
     if running is not None:
         raise errors.StageOpenError(name, running)
     outcomes = (state.stages[stage].outcome for stage in task.stages)
-    solved = any(c.outcome == "correct" for c in task.candidates.values()) or any(o and o.correct for o in outcomes)
+    solved = bool(state.correct(task)) or any(o and o.correct for o in outcomes)
     return [ev.TaskFinished(task=name, solved=solved, rounds=len(task.candidates), summary=summary)]
 
 
@@ -174,7 +174,7 @@ def _check_judged(state: State, task: Task, new: ev.StageStarted) -> None:
     for stage in (state.stages[name] for name in task.stages):
         if stage.kind == new.kind and stage.status == "scored" and not stage.invalid:
             raise errors.KindScoredError(task.id, new.kind, stage.id)
-    if new.kind == "optimization" and task.first_correct() is None:
+    if new.kind == "optimization" and state.first_correct(task) is None:
         raise errors.NoCorrectCandidateError(task.id)
 
 
@@ -323,7 +323,7 @@ def score_stage(state: State, stage_name: str) -> list[ev.Event]:
 def settle(state: State, stage: Stage) -> list[ev.Event]:
     """What a stage's facts come to under the policy. Pure arithmetic: also what a re-derivation runs."""
     policy = state.policy
-    facts = credit.evidence(state.tasks[stage.task], stage)
+    facts = credit.evidence(state, stage)
     score = credit.score(policy, stage, facts)
     adopted = stage.adopted
     offered = credit.offered(stage)

@@ -58,17 +58,35 @@ def reconsolidate(state: State, trigger: consolidation.Trigger, subject: str) ->
     return consolidation.consolidate(state, trigger, subject)
 
 
-def invalidate(state: State, subject: str, reason: str, by: Literal["person", "judge"]) -> list[ev.Event]:
-    """Withdraw the verdicts behind the scored stages that the subject names. The restatement follows."""
+def invalidate(state: State, subject: str, reason: str, by: Literal["person", "judge"]) -> list[ev.StageInvalidated]:
+    """Withdraw the verdicts behind the scored stages that the subject names. The restatement follows.
+
+    A candidate is withdrawn for good, wherever its source or artefact comes up: a stage that is open or yet to come is
+    not scored from it either, so it may be withdrawn before any stage rests on it.
+    """
     stages = tuple(s for s in reversal.stages_of(state, subject) if not state.stages[s].invalid)
-    if not stages:
+    kind, _, name = subject.partition(":")
+    if not stages and (kind != "candidate" or name in state.withdrawn):
         raise errors.NothingToReverseError(subject, "it names no scored stage that still counts")
     return [ev.StageInvalidated(stages=stages, subject=subject, reason=reason, by=by)]
 
 
-def reinstate(state: State, subject: str, reason: str, by: Literal["person", "judge"]) -> list[ev.Event]:
-    """Let withdrawn verdicts count again. The restatement follows."""
-    stages = tuple(s for s in reversal.stages_of(state, subject) if state.stages[s].invalid)
-    if not stages:
+def reinstate(state: State, subject: str, reason: str, by: Literal["person", "judge"]) -> list[ev.StageReinstated]:
+    """Let withdrawn verdicts count again. The restatement follows.
+
+    What was scored without a candidate while it was withdrawn keeps that score. A stage whose score was read from a
+    candidate that stays withdrawn does not count again.
+    """
+    invalid = [s for s in reversal.stages_of(state, subject) if state.stages[s].invalid]
+    kind, _, name = subject.partition(":")
+    back = {name} if kind == "candidate" else set()
+    held = {s: under for s in invalid if (under := reversal.withdrawn_under(state, s) - back)}
+    stages = tuple(s for s in invalid if s not in held)
+    if not stages and not back & state.withdrawn:
+        if held:
+            stage, under = next(iter(held.items()))
+            raise errors.NothingToReverseError(
+                subject, f"stage {stage!r} rests on a withdrawn candidate; reinstate candidate:{min(under)} instead"
+            )
         raise errors.NothingToReverseError(subject, "it names no stage that was invalidated")
     return [ev.StageReinstated(stages=stages, subject=subject, reason=reason, by=by)]

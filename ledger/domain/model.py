@@ -151,10 +151,6 @@ class Task(msgspec.Struct):
         """Chip and toolkit that it runs under."""
         return self.environment.get("chip", ""), self.environment.get("toolkit", "")
 
-    def first_correct(self) -> Candidate | None:
-        """The first candidate that passed verification and was measured."""
-        return next((c for c in self.candidates.values() if c.outcome == "correct" and c.latency_ms is not None), None)
-
 
 class Conflict(msgspec.Struct):
     """Two rules that contradict each other."""
@@ -192,6 +188,8 @@ class State(msgspec.Struct):
     """Blob of each judge's report -> the candidate that it was handed in for."""
     table: int = 0
     """Sequence of the newest consolidation."""
+    withdrawn: set[str] = field(default_factory=set)
+    """SHA-256 of the sources and artefacts whose verdicts count nowhere, not in later stages either."""
     conflicts: dict[str, Conflict] = field(default_factory=dict)
     conflicts_of: dict[str, list[Conflict]] = field(default_factory=dict)
     """By experience."""
@@ -199,6 +197,22 @@ class State(msgspec.Struct):
     def eligible(self, stages: tuple[ev.StageKind, ...]) -> int:
         """Scored stages of these kinds so far."""
         return sum(self.scored[kind] for kind in stages)
+
+    def is_withdrawn(self, candidate: Candidate) -> bool:
+        """Whether its verdicts count no more: its source, its artefact or the stage that it was made in fell."""
+        return (
+            candidate.source in self.withdrawn
+            or candidate.artefact in self.withdrawn
+            or self.stages[candidate.stage].invalid
+        )
+
+    def correct(self, task: Task) -> list[Candidate]:
+        """Candidates that passed verification and count, in the order in which they were proposed."""
+        return [c for c in task.candidates.values() if c.outcome == "correct" and not self.is_withdrawn(c)]
+
+    def first_correct(self, task: Task) -> Candidate | None:
+        """The first of them that was measured."""
+        return next((c for c in self.correct(task) if c.latency_ms is not None), None)
 
 
 def initial() -> State:

@@ -64,7 +64,11 @@ def had_not_been_scored(events: Iterable[ev.Event], stages: frozenset[str], poli
 
 
 class _Run:
-    """One pass over the log. With `without`, reversals in the log are left out: that set stands for all of them."""
+    """One pass over the log.
+
+    With `without`, no reversal in the log is restated: that set stands for all of them. Which candidates were withdrawn
+    when, the pass follows all the same, because a stage that was scored meanwhile was scored without them.
+    """
 
     def __init__(self, policy: Policy | None, without: frozenset[str] | None = None) -> None:
         self.state = initial()
@@ -81,8 +85,6 @@ class _Run:
         self._sequence += 1
         if isinstance(event, OUTCOMES):
             self._outcome(event)
-        elif self._without is not None and isinstance(event, ev.StageInvalidated | ev.StageReinstated):
-            pass
         else:
             self._leftover(event)
             self._fact(event)
@@ -141,7 +143,7 @@ class _Run:
                 self._derive(consolidation.consolidate(self.state, "conflict", event.conflict))
             case ev.PolicyChanged():
                 self._derive(consolidation.consolidate(self.state, "policy", self.state.policy_name))
-            case ev.StageInvalidated() | ev.StageReinstated():
+            case ev.StageInvalidated() | ev.StageReinstated() if event.stages and self._without is None:
                 invalid = frozenset(name for name, stage in self.state.stages.items() if stage.invalid)
                 true = had_not_been_scored(self._seen, invalid, self._policy)
                 self._derive(reversal.restate(self.state, true, event.subject))

@@ -47,6 +47,14 @@ def _resting_on(state: State, sha256: str) -> list[str]:
     return found
 
 
+def withdrawn_under(state: State, stage: str) -> set[str]:
+    """The withdrawn hashes of sources and artefacts that a stage's score was read from."""
+    item = state.stages[stage]
+    candidates = state.tasks[item.task].candidates
+    read = [candidates[c] for c in (item.first, item.best) if c is not None]
+    return {sha256 for c in read for sha256 in (c.source, c.artefact) if sha256 in state.withdrawn and sha256}
+
+
 def _numbers(experience: Experience) -> ev.Restated:
     return ev.Restated(
         experience=experience.id,

@@ -110,6 +110,9 @@ def _invalidated(state: State, event: ev.StageInvalidated) -> None:
         stage = state.stages[name]
         stage.invalid = True
         stage.trail.append(state.sequence)
+    kind, _, sha256 = event.subject.partition(":")
+    if kind == "candidate":
+        state.withdrawn.add(sha256)
 
 
 def _reinstated(state: State, event: ev.StageReinstated) -> None:
@@ -117,6 +120,9 @@ def _reinstated(state: State, event: ev.StageReinstated) -> None:
         stage = state.stages[name]
         stage.invalid = False
         stage.trail.append(state.sequence)
+    kind, _, sha256 = event.subject.partition(":")
+    if kind == "candidate":
+        state.withdrawn.discard(sha256)
 
 
 def _restated(state: State, event: ev.MemoryRestated) -> None:

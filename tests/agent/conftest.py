@@ -35,7 +35,8 @@ def client() -> Iterator[LedgerClient]:
 
 def build_loop(client: LedgerClient, model: Model, workbench: Workbench | None = None, **settings: object) -> Loop:
     """A loop with its parts, as `agent.assemble` wires it, that never sleeps."""
-    given = LoopSettings(library=LIBRARY, run="run", model_backoff=Backoff(first=0.0, ceiling=0.0), **settings)  # type: ignore[arg-type]
+    told: dict[str, object] = {"run": "run", **settings}
+    given = LoopSettings(library=LIBRARY, model_backoff=Backoff(first=0.0, ceiling=0.0), **told)  # type: ignore[arg-type]
     journal = Journal(client, LIBRARY)
     journal.line.sleep = lambda _: None
     lessons = Lessons(journal, Distiller(journal, ByteTokens(), given, Silent()), None, Silent(), record=given.memory)

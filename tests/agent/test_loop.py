@@ -199,6 +199,19 @@ def test_what_each_step_cost_is_recorded(client: LedgerClient, make_loop: MakeLo
     assert [kind for kind, _ in costs].count("model") == 3  # two candidates, then "nothing more"
 
 
+def test_a_kernel_that_was_withdrawn_counts_as_refused(client: LedgerClient, make_loop: MakeLoop) -> None:
+    """In a second task the same kernel passes the judge again; the loop goes on to another, and after a cut as well."""
+    make_loop(ScriptedModel([answer("correct 0.5")])).develop("gelu")
+    withdrawn = client.task(LIBRARY, "run.gelu").candidates[0]
+    client.invalidate(LIBRARY, f"candidate:{withdrawn.source}", "it replays an answer")
+    assert client.task(LIBRARY, "run.gelu").candidates[0].withdrawn
+    loop = make_loop(ScriptedModel([answer("correct 0.5"), answer("correct 0.8")]), run="later", seed=5)
+    result = loop.develop("gelu")
+    assert (result.solved, result.rounds, result.first_ms) == (True, 2, 0.8)
+    attempts = loop.journal.attempts(client.task(LIBRARY, "later.gelu"))
+    assert [(item.outcome, item.latency_ms) for item in attempts] == [("refused", None), ("correct", 0.8)]
+
+
 def test_a_finished_task_is_not_repeated(client: LedgerClient, make_loop: MakeLoop) -> None:
     """A second run of the same name reads the result from the ledger and appends nothing."""
     loop = make_loop(ScriptedModel([answer("correct 0.5"), answer("correct 0.25")]))

@@ -50,6 +50,9 @@ class Oracle:
         self.told: dict[str, ev.OutcomeReported] = {}
         self.verdicts: dict[str, list[tuple[str, str, str]]] = {}
         """Task -> (candidate, stage, outcome), in order."""
+        self.sources: dict[tuple[str, str], str] = {}
+        self.withdrawn: set[str] = set()
+        """Sources and stages that do not count at this moment."""
         self.latency: dict[tuple[str, str], tuple[float, float]] = {}
         for event in events:
             self._take(event)
@@ -81,6 +84,12 @@ class Oracle:
                 self.chosen[event.stage].add(event.experience)
             case ev.OutcomeReported():
                 self.told[event.stage] = event
+            case ev.CandidateProposed():
+                self.sources[self.stages[event.stage].task, event.candidate] = event.source
+            case ev.StageInvalidated():
+                self.withdrawn |= {*event.stages, event.subject}
+            case ev.StageReinstated():
+                self.withdrawn -= {*event.stages, event.subject}
             case ev.CandidateCompiled(ok=False):
                 self._judged(event.stage, event.candidate, "compile_error")
             case ev.CandidateVerified():
@@ -108,7 +117,12 @@ class Oracle:
             assert told.first_ms is not None
             better = told.best_ms is not None and told.best_ms < told.first_ms
             return (told.first_ms - told.best_ms) / told.first_ms if better else fail  # type: ignore[operator]
-        verdicts = self.verdicts[started.task]
+        verdicts = [
+            (candidate, made_in, outcome)
+            for candidate, made_in, outcome in self.verdicts[started.task]
+            if made_in not in self.withdrawn
+            and f"candidate:{self.sources[started.task, candidate]}" not in self.withdrawn
+        ]
         if started.kind == "correctness":
             return 1.0 if any(s == stage and outcome == "correct" for _, s, outcome in verdicts) else fail
         timed = [

@@ -8,8 +8,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from ledger import errors
+from ledger.domain import decide, govern, reversal
 from ledger.domain import events as ev
-from ledger.domain import govern, reversal
 from ledger.domain.policy import Policy
 from ledger.domain.rederive import had_not_been_scored, rederive
 from ledger.domain.state import State, evolve, frequency, initial
@@ -24,7 +24,8 @@ def reverse(play: Play, subject: str, *, back: bool = False) -> None:
     """What the service does in one batch: the reversal, then what it comes to."""
     before = list(play.events)
     command = govern.reinstate if back else govern.invalidate
-    play.take(command(play.state, subject, "a cheat was found", "person"))
+    if not play.take(command(play.state, subject, "a cheat was found", "person"))[0].stages:  # type: ignore[attr-defined]
+        return
     invalid = frozenset(n for n, s in play.state.stages.items() if s.invalid)
     play.take(reversal.restate(play.state, had_not_been_scored(before, invalid), subject))
 
@@ -122,6 +123,88 @@ def test_a_candidate_s_hash_names_the_stages_that_rest_on_it() -> None:
     assert reversal.stages_of(play.state, "task:t") == ("c", "o")
     with pytest.raises(errors.UnknownCandidateError):
         reversal.stages_of(play.state, "candidate:" + "3" * 64)
+
+
+def withdrawn_kernel() -> Play:
+    """Task t: k1 (source 2…2, 1 ms) is correct and scored; then 2…2 is withdrawn. `a` was adopted."""
+    play = Play(EASY)
+    play.record("a")
+    play.task("t", "softmax")
+    play.open("c", "t", "correctness", "judged")
+    play.retrieve("c", "a")
+    play.decide("c", {"a": True})
+    play.judge("c", "k1", "correct", 1.0)
+    play.score("c")
+    reverse(play, "candidate:" + "2" * 64)
+    return play
+
+
+def test_a_withdrawn_candidate_earns_nothing_in_a_later_stage_of_its_task() -> None:
+    """Optimization is measured from k2 (2 ms) and not from the withdrawn k1 (1 ms): (2 - 1.5) / 2."""
+    play = withdrawn_kernel()
+    with pytest.raises(errors.NoCorrectCandidateError):
+        play.open("o", "t", "optimization", "judged")
+    play.open("c2", "t", "correctness", "judged")
+    play.judge("c2", "k2", "correct", 2.0, source="3" * 64)
+    play.score("c2")
+    play.open("o", "t", "optimization", "judged")
+    play.judge("o", "k3", "correct", 1.5, source="4" * 64)
+    play.judge("o", "k4", "correct", 0.1)
+    scored = play.score("o")
+    assert (scored.first, scored.best, scored.score) == ("k2", "k3", pytest.approx(0.25))
+    assert rederive(play.events).first_difference is None
+
+
+def test_the_withdrawn_source_earns_nothing_in_a_new_task_until_it_is_reinstated() -> None:
+    """In another task the judge finds it correct again: the stage fails all the same. Reinstated, it counts."""
+    play = withdrawn_kernel()
+    for task, score in (("t2", -0.1), ("t3", 1.0)):
+        play.task(task, "gelu")
+        play.open(f"c-{task}", task, "correctness", "judged")
+        play.judge(f"c-{task}", f"k-{task}", "correct", 1.0)
+        assert play.score(f"c-{task}").score == score
+        if task == "t2":
+            reverse(play, "candidate:" + "2" * 64, back=True)
+            assert play.state.stages["c"].invalid is False
+            assert play.state.stages["c-t2"].score == -0.1
+    assert rederive(play.events).first_difference is None
+
+
+def test_a_candidate_is_withdrawn_while_its_stage_is_open() -> None:
+    """Nothing rests on it yet, so nothing is restated; the stage that is then closed does not count it."""
+    play = Play()
+    play.task("t", "softmax")
+    play.open("c", "t", "correctness", "judged")
+    play.judge("c", "k1", "correct", 1.0)
+    reverse(play, "candidate:" + "2" * 64)
+    assert isinstance(play.events[-1], ev.StageInvalidated)
+    with pytest.raises(errors.NothingToReverseError):
+        govern.invalidate(play.state, "candidate:" + "2" * 64, "r", "person")
+    assert play.score("c").score == -0.1
+    play.take(decide.finish_task(play.state, "t", summary=""))
+    assert play.state.tasks["t"].solved is False
+
+
+def test_candidates_of_an_invalidated_stage_are_no_evidence_for_another() -> None:
+    """k2 was made in the withdrawn optimization stage; played again, that stage is scored from k3 alone."""
+    play = Play()
+    play.task("t", "softmax")
+    for stage, kind, kernel, ms in (("c", "correctness", "k1", 1.0), ("o", "optimization", "k2", 0.1)):
+        play.open(stage, "t", kind, "judged")  # type: ignore[arg-type]
+        play.judge(stage, kernel, "correct", ms, source=kernel)
+        play.score(stage)
+    reverse(play, "stage:o")
+    play.open("o2", "t", "optimization", "judged")
+    play.judge("o2", "k3", "correct", 0.8, source="k3")
+    scored = play.score("o2")
+    assert (scored.best, scored.score) == ("k3", pytest.approx(0.2))
+
+
+def test_a_stage_that_rests_on_a_withdrawn_candidate_is_reinstated_with_it_alone() -> None:
+    """The refusal names the candidate to reinstate."""
+    play = withdrawn_kernel()
+    with pytest.raises(errors.NothingToReverseError, match="reinstate candidate:2222"):
+        govern.reinstate(play.state, "stage:c", "r", "person")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import base64
 import logging
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -121,6 +121,20 @@ def upgrade_database(database_url: str) -> str:
     with _engine(database_url) as engine:
         migrate.upgrade(engine)
         return migrate.head()
+
+
+def downgrade_database(database_url: str, revision: str, sure: Callable[[list[str]], bool]) -> bool:
+    """Bring a database back to an earlier schema, once `sure` said yes to what is lost; whether it did.
+
+    Raises DowngradeRefusedError, SchemaUnknownError, WriterHeldError, StoreUnavailableError.
+    """
+    from ledger.store import migrate  # noqa: PLC0415 - see open_ledger
+
+    with _engine(database_url) as engine:
+        if not sure(migrate.lost(engine, revision)):
+            return False
+        migrate.downgrade(engine, revision)
+        return True
 
 
 def schema_of(database_url: str) -> tuple[str | None, str]:

@@ -239,6 +239,10 @@ def db_upgrade(app: typer.Typer) -> None:
         else:
             typer.echo("\n".join(f"{k}: {v}" for k, v in facts.items()))
 
+    from ledger.cli_store import db_downgrade  # noqa: PLC0415 - it imports this module
+
+    db_downgrade(group)
+
 
 def _why(error: OSError) -> str:
     """The system's words alone; a name that does not resolve has no number of the system's."""

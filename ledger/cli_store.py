@@ -1,4 +1,4 @@
-"""`sagebook checkpoint|prove|verify|redact|backup|restore|copy`."""
+"""`sagebook checkpoint|prove|verify|redact|backup|restore|copy` and `sagebook db downgrade`."""
 
 from __future__ import annotations
 
@@ -170,6 +170,36 @@ def _copy(app: typer.Typer) -> None:
 
         with _copying() as progress:
             _tell(move.copy(source, target, progress=progress), as_json=as_json)
+
+
+def db_downgrade(group: typer.Typer) -> None:
+    """Add `sagebook db downgrade`."""
+
+    @group.command("downgrade", epilog="Example: sagebook db downgrade 0001 --db sqlite:///ledger.db --yes")
+    def downgrade_command(
+        revision: Annotated[str, typer.Argument(help="The older schema, as `db status` names it.", show_default=False)],
+        db: cli.Db = None,
+        yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    ) -> None:
+        """Bring the database back to an older version's schema. What only newer schemas keep is lost; events stay.
+
+        Says what is lost and asks first. Make a backup before, and stop every service on the database.
+        """
+        from ledger.bootstrap import downgrade_database  # noqa: PLC0415 - SQLAlchemy is slow to load
+
+        def sure(lost: list[str]) -> bool:
+            for part in lost:
+                typer.echo(part, err=True)
+            return yes or typer.confirm("Go back?", err=True)
+
+        cli.configure_logging()
+        try:
+            done = downgrade_database(cli.settings_with(database_url=db).database_url, revision, sure)
+        except errors.LedgerError as error:
+            cli.fail(error)
+        typer.echo(f"schema {revision}" if done else "nothing was changed", err=True)
+        if not done:
+            raise typer.Exit(4)
 
 
 @contextmanager

@@ -548,6 +548,21 @@ class HistoryRewrittenError(LogCorruptError):
     code = "history-rewritten"
 
 
+class DowngradeRefusedError(RefusedError):
+    """A database can go back only to a schema that is older than its own."""
+
+    code = "downgrade-refused"
+
+    def __init__(self, url: str, found: str | None, wanted: str) -> None:
+        super().__init__(
+            f"the database {url} has schema {found or 'none'}, which {wanted} is not older than; "
+            "`sagebook db status` shows both, `sagebook db upgrade` goes forward",
+            url=url,
+            found=found or "none",
+            wanted=wanted,
+        )
+
+
 class CopyRefusedError(RefusedError):
     """A backup, restore or copy that would overwrite, or has no source or target."""
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import inspect, text
 
-from ledger.errors import SchemaOutdatedError, SchemaUnknownError
+from ledger.errors import DowngradeRefusedError, InvalidInputError, SchemaOutdatedError, SchemaUnknownError
 from ledger.store.engine import WRITE
-from ledger.store.schema import REVISIONS
+from ledger.store.schema import ADDED, REVISIONS
+from ledger.store.writer_lock import WriterLock
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -42,14 +44,38 @@ def upgrade(engine: Engine) -> None:
     _migrate(engine, lambda config: _command().upgrade(config, "head"))
 
 
+def lost(engine: Engine, revision: str) -> list[str]:
+    """What a database loses when it goes back to an earlier revision, newest first, a line each.
+
+    Raises InvalidInputError for a revision that there is not, SchemaUnknownError where the database's is unknown,
+    DowngradeRefusedError where the revision is not older than the database's.
+    """
+    found = current(engine)
+    _refuse_unknown(engine, found, REVISIONS)
+    if revision not in REVISIONS:
+        raise InvalidInputError(f"there is no schema {revision!r}; this version knows {', '.join(REVISIONS)}")
+    if found is None or REVISIONS.index(revision) >= REVISIONS.index(found):
+        raise DowngradeRefusedError(_shown(engine), found, revision)
+    between = REVISIONS[REVISIONS.index(revision) + 1 : REVISIONS.index(found) + 1]
+    return [f"lost with schema {name}: {ADDED[name]}" for name in reversed(between)]
+
+
 def downgrade(engine: Engine, revision: str) -> None:
     """Bring a database back to an earlier revision, for an older version. What only newer ones keep is lost.
 
-    Raises SchemaUnknownError for a revision that there is not, and where the database's is unknown.
+    Raises as `lost` does, and WriterHeldError where a service has the SQLite file.
     """
-    _refuse_unknown(engine, current(engine), REVISIONS)
-    _refuse_unknown(engine, revision, REVISIONS)
-    _migrate(engine, lambda config: _command().downgrade(config, revision))
+    lost(engine, revision)
+    if engine.dialect.name != "sqlite":
+        _migrate(engine, lambda config: _command().downgrade(config, revision))
+        return
+    lock = WriterLock(Path(str(engine.url.database)))
+    lock.begin()
+    try:
+        _migrate(engine, lambda config: _command().downgrade(config, revision))
+    finally:
+        lock.end()
+        lock.release()
 
 
 def _command() -> Any:

@@ -9,6 +9,12 @@ from sqlalchemy import BigInteger, Column, LargeBinary, MetaData, PrimaryKeyCons
 REVISIONS: Final = ("0001", "0002")
 """All schema revisions, oldest first. Named here too, so that a start on a current schema loads no migrations."""
 
+ADDED: Final = {
+    "0001": "libraries, events, idempotency keys and blobs",
+    "0002": "checkpoints that were signed, and snapshots, which are a cache",
+}
+"""What each revision brought, and going back behind it takes away."""
+
 # No foreign keys: head and records are written in one transaction, and the chain finds strays.
 metadata: Final = MetaData()
 

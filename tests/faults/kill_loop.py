@@ -1,9 +1,13 @@
-"""kill -9 of the ledger at random moments, again and again, on one file: python -m tests.faults.kill_loop [KILLS] [SEED].
+"""kill -9 of the ledger at random moments, again and again: python -m tests.faults.kill_loop [KILLS] [SEED] [AFTER].
 
 One process loads the program once and forks the ledgers, so that a kill costs little. Each ledger serves four threads that
 record experiences with idempotency keys, and says on a pipe what it acknowledged. What was on its way when it was killed
 is sent again, with the same key, by the next. After each kill everything acknowledged must be there, once, where the
-answer said; at the end the chain, and each name exactly once.
+answer said; every 25 kills, and at the end of a file, the chain holds and each name is there exactly once.
+
+A file is killed 200 times, then a new one begins, so that a kill costs the same however many there were. The moments drawn
+for the n-th file follow from SEED and n alone: AFTER, a multiple of 200, leaves the kills before it out, so a run that was
+stopped goes on where it said that it was.
 """
 
 from __future__ import annotations
@@ -18,9 +22,12 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 THREADS = 4
+A_FILE = 200
+"""Kills."""
 
 
 def _serve(path: Path, pipe: int, again: list[str], start: int) -> None:
@@ -84,8 +91,11 @@ def _round(path: Path, again: list[str], start: int, pause: float) -> bytes:
     return said[: said.rfind(b"\n") + 1]
 
 
-def run(kills: int, seed: int, folder: Path) -> dict[str, int]:
-    """Kill that often; counts of what was seen. Raises AssertionError where something was lost, doubled or torn."""
+def run(kills: int, seed: str, folder: Path) -> Counter[str]:
+    """Kill one new file's ledger that often; counts of what was seen.
+
+    Raises AssertionError where something was lost, doubled or torn.
+    """
     from ledger.store import chain, codec
     from ledger.store.sql import open_log
 
@@ -118,13 +128,21 @@ def run(kills: int, seed: int, folder: Path) -> dict[str, int]:
             if doubled or any(name not in times for name in acknowledged):
                 raise AssertionError(f"kill {number}, seed {seed}: doubled {doubled} or lost")
         log.close()
-    return {"kills": kills, "acknowledged": len(acknowledged), "sent again": repeated, "lost": 0, "doubled": 0}
+    return Counter({"kills": kills, "acknowledged": len(acknowledged), "sent again": repeated})
+
+
+def files(kills: int, seed: str, after: int) -> Iterator[Counter[str]]:
+    """Run one file after the other; what was seen of each."""
+    for first in range(after, kills, A_FILE):
+        with tempfile.TemporaryDirectory() as name:
+            yield run(min(A_FILE, kills - first), f"{seed}/{first // A_FILE}", Path(name))
 
 
 def main() -> None:
     """As a script."""
-    kills = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    kills, seed, after = (*sys.argv[1:], *("200", "1", "0")[len(sys.argv) - 1 :])
+    if int(after) % A_FILE:
+        raise SystemExit(f"AFTER is {after}, which is no multiple of {A_FILE}: a file's kills belong together")
     import logging
 
     import structlog
@@ -136,9 +154,13 @@ def main() -> None:
     from ledger.store import sql  # noqa: F401
 
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as name:
-        found = run(kills, seed, Path(name))
-    print(f"seed {seed}: {found}, {time.monotonic() - began:.0f} s")  # noqa: T201 - a script's result
+    found = Counter[str]()
+    for seen in files(int(kills), seed, int(after)):
+        found += seen
+        done, took = int(after) + found["kills"], time.monotonic() - began
+        sys.stderr.write(f"{done} of {kills} kills, {took:.0f} s; to go on: {kills} {seed} {done}\n")
+    told = {**found, "lost": 0, "doubled": 0}
+    print(f"seed {seed}: {told}, {time.monotonic() - began:.0f} s")  # noqa: T201 - a script's result
 
 
 if __name__ == "__main__":

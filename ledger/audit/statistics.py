@@ -1,15 +1,27 @@
-"""The statistics of the audit, through SciPy, which is imported only where one of them is asked for."""
+"""The statistics of the audit, through NumPy and SciPy, which are imported only where one of them is asked for."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from ledger import wire
 from ledger.domain.holdout import Arms
 
-LEAST_STAGES = 5
-"""Scored stages that each arm needs before an interval is given."""
+if TYPE_CHECKING:
+    import numpy as np
 
-_RESAMPLES = 9999
+LEAST_STAGES = 4
+"""Scored stages that each arm needs before an interval is given.
+
+The interval holds its level for any number; with three in each arm it can not leave out 0 whatever the scores are
+(1 of 20 ways to part six stages), with four it can (1 of 70).
+"""
+
+CONFIDENCE = 0.95
+_DRAWS = 20_000
 _SEED = 20260101
+_GROUPS = 256
+"""Distinct scores of an arm that are told apart; more are merged outward, widening by 1/256 of the range at most."""
 
 
 def rank_correlation(a: list[float], b: list[float]) -> float | None:
@@ -21,40 +33,68 @@ def rank_correlation(a: list[float], b: list[float]) -> float | None:
     return float(spearmanr(a, b).statistic)
 
 
-def uplift(arms: Arms) -> wire.Uplift:
-    """Mean stage score with the rule less without it, with a 95 % bootstrap interval (percentile, seeded).
+def difference(arms: Arms) -> float | None:
+    """Mean stage score with the rule less without it; None where either arm has too few stages."""
+    if min(len(arms.presented), len(arms.withheld)) < LEAST_STAGES:
+        return None
+    return sum(arms.presented) / len(arms.presented) - sum(arms.withheld) / len(arms.withheld)
 
-    The percentile interval also holds where one arm is constant, which the bias-corrected one does not.
-    """
-    with_rule, without = arms.presented, arms.withheld
+
+def uplift(arms: Arms) -> wire.Uplift:
+    """The difference of the two arms with its 95 % interval, or that there is not enough evidence."""
+    with_rule, without = len(arms.presented), len(arms.withheld)
     told = wire.Uplift(
         experience=arms.experience,
-        presented=len(with_rule),
-        withheld=len(without),
-        difference=None,
+        presented=with_rule,
+        withheld=without,
+        difference=difference(arms),
         low=None,
         high=None,
-        verdict=f"not enough evidence: {len(with_rule)} stages with it and {len(without)} without, "
+        verdict=f"not enough evidence: {with_rule} stages with it and {without} without, "
         f"{LEAST_STAGES} of each are needed",
     )
-    if min(len(with_rule), len(without)) < LEAST_STAGES:
+    if told.difference is None:
         return told
-    import numpy as np  # noqa: PLC0415
-    from scipy.stats import bootstrap  # noqa: PLC0415
-
-    def difference(a: object, b: object, axis: int = -1) -> object:
-        return np.mean(a, axis=axis) - np.mean(b, axis=axis)  # type: ignore[call-overload]
-
-    interval = bootstrap(
-        (np.asarray(with_rule), np.asarray(without)),
-        difference,
-        n_resamples=_RESAMPLES,
-        confidence_level=0.95,
-        method="percentile",
-        vectorized=True,
-        rng=np.random.default_rng(_SEED),
-    ).confidence_interval
-    low, high = float(interval.low), float(interval.high)
+    low, high = interval(arms.presented, arms.withheld, arms.bounds)
     verdict = "it helps" if low > 0.0 else "it hurts" if high < 0.0 else "no difference shown: the interval holds 0"
-    mean = sum(with_rule) / len(with_rule) - sum(without) / len(without)
-    return told.model_copy(update={"difference": mean, "low": low, "high": high, "verdict": verdict})
+    return told.model_copy(update={"low": low, "high": high, "verdict": verdict})
+
+
+def interval(
+    a: list[float], b: list[float], bounds: tuple[float, float], *, draws: int = _DRAWS, seed: int = _SEED
+) -> tuple[float, float]:
+    """95 % interval of mean(a) - mean(b) for scores within `bounds`, whatever they are distributed as.
+
+    Each arm's mean has a lower and an upper confidence distribution: the scores and one more, put at the near end of
+    the bounds, under weights drawn from the flat Dirichlet distribution (Gaffke 2005; for two-valued scores it is that
+    of Clopper and Pearson). The interval melds them: the lower limit is a quantile of lower(a) - upper(b) (Fay,
+    Proschan and Brittain 2015; for two-valued scores it agrees with Fisher's exact test). Seeded, so always the same.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    random = np.random.default_rng(seed)
+    least_a, most_a = _means(a, bounds, draws, random)
+    least_b, most_b = _means(b, bounds, draws, random)
+    tail = (1.0 - CONFIDENCE) / 2.0
+    return float(np.quantile(least_a - most_b, tail)), float(np.quantile(most_a - least_b, 1.0 - tail))
+
+
+def _means(
+    scores: list[float], bounds: tuple[float, float], draws: int, random: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draws from the lower and the upper confidence distribution of a mean, each of shape (draws,)."""
+    import numpy as np  # noqa: PLC0415
+
+    least, counts = np.unique(np.asarray(scores, dtype=float), return_counts=True)
+    most = least
+    if len(least) > _GROUPS:
+        parts = np.array_split(np.arange(len(least)), _GROUPS)
+        counts = np.array([counts[part].sum() for part in parts])
+        least, most = least[[part[0] for part in parts]], least[[part[-1] for part in parts]]
+    # Equal scores share one weight: gamma variables add up.
+    weights = random.standard_gamma(np.append(counts, 1).astype(float), size=(draws, len(counts) + 1))
+    total = weights.sum(axis=1)
+    return (
+        weights @ np.append(least, min(bounds[0], least[0])) / total,
+        weights @ np.append(most, max(bounds[1], most[-1])) / total,
+    )

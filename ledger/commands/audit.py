@@ -100,7 +100,7 @@ def cost_report(ledger: Ledger, library: str, by: costs.Group) -> wire.Costs:
             rules=[
                 wire.RuleUpkeep(
                     **{f: getattr(item, f) for f in wire.RuleUpkeep.model_fields if f != "uplift"},
-                    uplift=statistics.uplift(evidence[name]).difference if name in evidence else None,
+                    uplift=statistics.difference(evidence[name]) if name in evidence else None,
                 )
                 for name, item in kept.items()
             ],

@@ -14,16 +14,23 @@ class Arms:
     experience: str
     presented: list[float] = field(default_factory=list)
     withheld: list[float] = field(default_factory=list)
+    bounds: tuple[float, float] = (0.0, 1.0)
+    """Between which a stage score of the policy lies."""
 
 
 def arms(state: State) -> dict[str, Arms]:
-    """By rule that was ever withheld or presented in a scored stage that still counts."""
+    """By rule that was withheld from or presented to a scored stage that counts and in which the draw was made.
+
+    A stage that began while nothing was held out is in neither arm: it could not have been without the rule.
+    """
     found: dict[str, Arms] = {}
+    failure = state.policy.failure_score
+    bounds = (min(failure, 0.0), max(failure, 1.0))
     for stage in state.stages.values():
-        if stage.status != "scored" or stage.invalid or stage.score is None or stage.basis == "reported":
+        if stage.status != "scored" or stage.invalid or stage.score is None or not stage.drawn:
             continue
         for name in stage.rules:
-            found.setdefault(name, Arms(name)).presented.append(stage.score)
+            found.setdefault(name, Arms(name, bounds=bounds)).presented.append(stage.score)
         if stage.withheld is not None:
-            found.setdefault(stage.withheld, Arms(stage.withheld)).withheld.append(stage.score)
+            found.setdefault(stage.withheld, Arms(stage.withheld, bounds=bounds)).withheld.append(stage.score)
     return found

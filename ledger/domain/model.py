@@ -101,6 +101,8 @@ class Stage(msgspec.Struct):
     """In order, each once."""
     rules: tuple[str, ...] = ()
     withheld: str | None = None
+    drawn: bool = False
+    """Whether a rule could have been withheld from it: it began under a hold-out rate and was not played before."""
     decisions: dict[str, bool] = field(default_factory=dict)
     """Experience -> adopted at least once."""
     reasons: dict[str, str] = field(default_factory=dict)

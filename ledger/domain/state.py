@@ -176,6 +176,7 @@ def _stage_started(state: State, event: ev.StageStarted) -> None:
         operator=event.operator,
         basis=event.basis,
         residents_at_start=frozenset(state.residents),
+        drawn=event.basis == "judged" and state.policy.holdout_rate > 0.0,
         trail=[state.sequence],
     )
     state.tasks[event.task].stages.append(event.stage)

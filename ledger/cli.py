@@ -275,6 +275,13 @@ def text_of(path: Path) -> str:
         raise typer.Exit(2) from None
 
 
+def downgrade(url: str, revision: str, sure: Callable[[list[str]], bool]) -> bool:
+    """Bring a database back to an earlier schema once `sure` said yes to what is lost."""
+    from ledger.bootstrap import downgrade_database  # noqa: PLC0415 - `--help` needs none
+
+    return downgrade_database(url, revision, sure)
+
+
 def configure_logging() -> None:
     """Log as the settings say."""
     from ledger.bootstrap import configure_logging as configure  # noqa: PLC0415 - `--help` needs none

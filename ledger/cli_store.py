@@ -185,7 +185,6 @@ def db_downgrade(group: typer.Typer) -> None:
 
         Says what is lost and asks first. Make a backup before, and stop every service on the database.
         """
-        from ledger.bootstrap import downgrade_database  # noqa: PLC0415 - SQLAlchemy is slow to load
 
         def sure(lost: list[str]) -> bool:
             for part in lost:
@@ -194,7 +193,7 @@ def db_downgrade(group: typer.Typer) -> None:
 
         cli.configure_logging()
         try:
-            done = downgrade_database(cli.settings_with(database_url=db).database_url, revision, sure)
+            done = cli.downgrade(cli.settings_with(database_url=db).database_url, revision, sure)
         except errors.LedgerError as error:
             cli.fail(error)
         typer.echo(f"schema {revision}" if done else "nothing was changed", err=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import hashlib
+import itertools
 from collections import deque
 from collections.abc import Iterator
 from datetime import datetime
@@ -20,11 +21,12 @@ from ledger.domain import state as state_module
 from ledger.domain.model import FREQUENCY_COURSE
 from ledger.domain.state import State, evolve_all, initial
 from ledger.opened import Opened
-from ledger.store import chain, codec, redaction
-from ledger.store.log import GENESIS, Log
-from ledger.store.shelf import Snapshot
+from ledger.store import codec, redaction
+from ledger.store.log import Log
+from ledger.store.shelf import STATE, Snapshot
+from ledger.store.walk import Walker
 
-KIND = "state"
+KIND = STATE
 EVERY = 5_000
 """Events folded between two snapshots of one library."""
 KEPT = 12
@@ -46,6 +48,7 @@ class Folds:
         self._log = log
         self._every = every
         self._codec = _StateCodec()
+        self._walker = Walker(log)
         self._say = structlog.get_logger("ledger")
 
     def catch_up(self, opened: Opened) -> None:
@@ -83,6 +86,7 @@ class Folds:
             snapshot = Snapshot(state.sequence, hashes[0], self._codec.encode(state))
             self._log.shelf.put_snapshot(opened.name, KIND, snapshot)
             self._thin(opened.name)
+            self._walker.seal(opened.name, after=max(state.sequence - 2 * self._every, 0), until=state.sequence)
 
     def as_of(self, library: str, sequence: int) -> State:
         """The state after that sequence, on its own."""
@@ -107,25 +111,15 @@ class Folds:
                 high = middle - 1
         return low
 
+    def facts(self, library: str, *, until: int) -> Iterator[ev.Event]:
+        """Events alone up to a sequence that is stored, checked on the way. Raises LogCorruptError."""
+        return itertools.chain.from_iterable(self._walker.events(library, after=0, until=until))
+
     def _fold(self, library: str, state: State, until: int) -> bool:
-        """Move the state on to `until`, checking the chain on the way. True: what can be found may have changed."""
-        after = state.sequence
-        if after >= until:
-            return False
-        last = self._log.hashes(library, after=after - 1, until=after)[0] if after else GENESIS
+        """Move the state on to `until`, checking the log on the way. True: what can be found may have changed."""
         texts_changed = False
-        with _without_collection(until - after):
-            for page in self._log.pages(library, after=after, until=until):
-                end = state.sequence + len(page)
-                stored = self._log.hashes(library, after=end - 1, until=end)
-                try:
-                    follows = [chain.run(last, page)] == stored
-                except TypeError:  # damaged: no longer bytes
-                    follows = False
-                if not follows:
-                    self._check_each(library, last, after=state.sequence, until=end)
-                (last,) = stored
-                events = codec.events(page)
+        with _without_collection(until - state.sequence):
+            for events in self._walker.events(library, after=state.sequence, until=until):
                 try:
                     evolve_all(state, events)
                 except KeyError as error:
@@ -136,39 +130,11 @@ class Folds:
                         "`sagebook verify` finds where the log was changed",
                     ) from error
                 texts_changed = texts_changed or not _TEXTS.isdisjoint(map(type, events))
-        if state.sequence != until:
-            raise errors.LogCorruptError(library, state.sequence + 1, f"missing: the head is at {until}")
         return texts_changed
-
-    def _check_each(self, library: str, last: bytes, *, after: int, until: int) -> None:
-        """Find which record does not follow from the one before. Raises unless all were redacted that do not."""
-        for item in self._log.read(library, after=after, until=until):
-            after += 1
-            try:
-                follows = item.sequence == after and chain.link(last, item.record) == item.hash
-            except TypeError:
-                follows = False
-            if not follows and not self._was_redacted(library, after, item.record):
-                raise errors.LogCorruptError(
-                    library,
-                    after,
-                    "the hash does not follow from the record and the hash before it; "
-                    "`sagebook verify` finds what was changed",
-                )
-            last = item.hash
-        if after != until:
-            raise errors.LogCorruptError(library, after + 1, f"missing: there are records up to {until}")
 
     def _redacted_since(self, library: str, sequence: int) -> bool:
         told = self._log.of_type(library, redaction.TYPE)
         return bool(told) and codec.decode(told[-1]).sequence > sequence
-
-    def _was_redacted(self, library: str, sequence: int, record: bytes) -> bool:
-        if not isinstance(record, bytes) or not redaction.is_redacted(record):
-            return False
-        digest = redaction.digest(record)
-        told = self._log.of_type(library, redaction.TYPE)
-        return any((sequence, digest) in redaction.vouched(item) for item in told)
 
     def _kept(self, library: str, until: int) -> tuple[int, State] | None:
         """The newest snapshot that the log and this version agree with. Others met on the way are dropped."""

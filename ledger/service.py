@@ -137,8 +137,8 @@ class Ledger:
             yield codec.decode(stored.record)
 
     def facts(self, library: str, *, until: int) -> Iterator[ev.Event]:
-        """Events alone up to a sequence that is stored: several times as quick as `recorded`."""
-        return (event for page in self._log.pages(library, after=0, until=until) for event in codec.events(page))
+        """Events alone up to a sequence that is stored, checked on the way: quicker than `recorded`."""
+        return self._folds.facts(library, until=until)
 
     def raw(self, library: str, sequence: int) -> bytes:
         """One record as stored. Raises InvalidInputError where there is none."""

@@ -13,6 +13,7 @@ from ledger.store import chain
 from ledger.store.committer import Append
 from ledger.store.log import ABSENT, ERASED, Answer, Erasure, Head, Stored, check_expected
 from ledger.store.redaction import holds
+from ledger.store.shelf import MADE_OF_TEXTS
 from ledger.store.statements import Statements
 
 CHUNK = 1000
@@ -127,7 +128,8 @@ class _Batch:
         kept = self._cursor.execute(self._sql.all_answers, (library,)).fetchall()
         held = [key for key, answer in kept if holds(answer, erasure.texts)]
         self._many(self._sql.change_answer, [(ERASED, library, key) for key in held])
-        self._cursor.execute(self._sql.drop_snapshots, (library, "state"))
+        for kind in MADE_OF_TEXTS:
+            self._cursor.execute(self._sql.drop_snapshots, (library, kind))
 
     def _many(self, statement: str, values: list[tuple[Any, ...]]) -> None:
         if len(values) == 1:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Protocol, TypeAlias, overload
+from typing import Final, NamedTuple, Protocol, TypeAlias, overload
 
 import msgspec
 
@@ -25,6 +25,9 @@ from ledger.store.shelf import Shelf
 
 GENESIS: Final = bytes(32)
 """The hash before the first record."""
+
+BLOCK: Final = 500
+"""Records a block: few enough that they, and what is read from them, stay in the processor's cache."""
 
 NO_BLOBS: Final[Mapping[str, bytes]] = {}
 
@@ -54,6 +57,18 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
     """Canonical JSON: what the hash covers."""
     hash: bytes
     """SHA-256 (32 bytes) of the hash before it and the record."""
+
+
+class Block(NamedTuple):
+    """Records that follow each other."""
+
+    after: int
+    until: int
+    """The sequence that the last should have."""
+    hash: bytes
+    """As stored with that one; empty where it is missing."""
+    lines: bytes
+    """The records, one a line, in order; only a damaged one holds a line feed itself. Empty where there is none."""
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -258,8 +273,12 @@ class Log(Protocol):
         """Hashes of the records with `after` < sequence <= `until`, in order."""
         ...
 
-    def pages(self, library: str, *, after: int, until: int) -> Iterator[list[bytes]]:
-        """As `read`, as lists of records alone: for folds over a whole log, where a `Stored` each would cost."""
+    def blocks(self, library: str, *, after: int, until: int) -> Iterator[Block]:
+        """The records of `read` in pieces that end at multiples of `BLOCK`, and at `until`.
+
+        For walks over a whole log, where an object for each record would cost. Raises StoreUnavailableError also where
+        a piece is too long for the database, or damaged.
+        """
         ...
 
     def of_type(self, library: str, kind: str) -> list[bytes]:
@@ -281,6 +300,14 @@ class Log(Protocol):
     def close(self) -> None:
         """Let go of files and connections."""
         ...
+
+
+def cuts(after: int, until: int) -> Iterator[tuple[int, int]]:
+    """(after, until) of the blocks between two sequences."""
+    while after < until:
+        end = min(after - after % BLOCK + BLOCK, until)
+        yield after, end
+        after = end
 
 
 def check_blob(sha256: str, data: bytes) -> None:

@@ -16,6 +16,7 @@ from ledger.store.log import (
     ERASED,
     NO_BLOBS,
     Answer,
+    Block,
     Draft,
     Erasure,
     Expected,
@@ -26,9 +27,10 @@ from ledger.store.log import (
     Stored,
     check_blob,
     check_expected,
+    cuts,
 )
 from ledger.store.redaction import holds
-from ledger.store.shelf import MemoryShelf
+from ledger.store.shelf import MADE_OF_TEXTS, MemoryShelf
 
 
 class MemoryLog:
@@ -129,10 +131,12 @@ class MemoryLog:
         """Hashes of the records in order; see `Log.hashes`."""
         return [row.hash for row in self._rows.get(library, [])[max(after, 0) : until]]
 
-    def pages(self, library: str, *, after: int, until: int) -> Iterator[list[bytes]]:
-        """Give the records alone; see `Log.pages`."""
-        if page := [row.record for row in self._rows.get(library, [])[max(after, 0) : until]]:
-            yield page
+    def blocks(self, library: str, *, after: int, until: int) -> Iterator[Block]:
+        """Records in pieces; see `Log.blocks`."""
+        for start, end in cuts(after, until):
+            rows = self._rows.get(library, [])[start:end]
+            last = rows[-1].hash if len(rows) == end - start else b""
+            yield Block(start, end, last, b"\n".join(row.record for row in rows))
 
     def _erase(self, library: str, erase: Erasure) -> None:
         with self._lock:
@@ -144,7 +148,8 @@ class MemoryLog:
             for key, kept in self._answers.items():
                 if key[0] == library and holds(kept.answer, erase.texts):
                     self._answers[key] = structs.replace(kept, answer=ERASED)
-        self.shelf.drop_snapshots(library, "state")
+        for kind in MADE_OF_TEXTS:
+            self.shelf.drop_snapshots(library, kind)
 
     def of_type(self, library: str, kind: str) -> list[bytes]:
         """Records of one type; see `Log.of_type`."""

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import threading
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
+
+STATE: Final = "state"
+SEALS: Final = "seals"
+MADE_OF_TEXTS: Final = (STATE, SEALS)
+"""Kinds of snapshots that a redaction drops."""
 
 
 class Snapshot(msgspec.Struct, frozen=True):

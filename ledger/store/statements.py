@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ARRAY, LargeBinary, Text, any_, bindparam, cast, delete, literal_column, select, update
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    LargeBinary,
+    Text,
+    any_,
+    bindparam,
+    case,
+    cast,
+    delete,
+    func,
+    literal_column,
+    select,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ledger.store.schema import blobs, events, idempotency, libraries, snapshots
@@ -103,7 +117,7 @@ class Statements:
             select(literal_column("1")).select_from(blobs).where(blobs.c.sha256 == bindparam("sha256")), "sha256"
         )
         self.hashes = self._range(events.c.hash)
-        self.records = self._range(events.c.record)
+        self.blocks = self._blocks()
         self.page = self._page(events.c.type)
         self.page_of_bytes = self._page(cast(events.c.type, LargeBinary))
 
@@ -119,6 +133,45 @@ class Statements:
             "library",
             "after",
             "until",
+        )
+
+    def _blocks(self) -> str:
+        size, end = bindparam("size", type_=BigInteger), bindparam("until", type_=BigInteger)
+        first = select(
+            cast(bindparam("after"), BigInteger).label("after"), cast(bindparam("first"), BigInteger).label("until")
+        ).cte("cut", recursive=True)
+        following = case((first.c.until + size < end, first.c.until + size), else_=end)
+        cut = first.union_all(select(first.c.until, following).where(first.c.until < end))
+        rows = (
+            select(events.c.record, events.c.sequence)
+            .where(
+                events.c.library == bindparam("library"),
+                events.c.sequence > cut.c.after,
+                events.c.sequence <= cut.c.until,
+            )
+            .order_by(events.c.sequence)
+            .correlate(cut)
+            .subquery()
+        )
+        lines: Any
+        if self._dialect.name == "sqlite":
+            # It takes them as they come, which is the order of the key; the driver hands out bytes for a BLOB alone.
+            lines = cast(func.group_concat(rows.c.record, literal_column("char(10)")), LargeBinary)
+        else:
+            feed: Any = literal_column("'\\x0a'::bytea")
+            lines = func.string_agg(rows.c.record, postgresql.aggregate_order_by(feed, rows.c.sequence))
+        last = (
+            select(events.c.hash)
+            .where(events.c.library == bindparam("library"), events.c.sequence == cut.c.until)
+            .correlate(cut)
+            .scalar_subquery()
+        )
+        joined = select(lines).correlate(cut).scalar_subquery()
+        found = select(cut.c.after, cut.c.until, last, joined)
+        # SQLite gives them as it makes them; to be asked for an order it would make them all first.
+        return self._text(
+            found if self._dialect.name == "sqlite" else found.order_by(cut.c.until),
+            *("after", "first", "size", "until", "size", "until", "until", "library", "library"),
         )
 
     def _page(self, kind: Any) -> str:

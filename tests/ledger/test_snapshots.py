@@ -14,7 +14,7 @@ from ledger.domain.state import State, evolve, initial
 from ledger.errors import LogCorruptError
 from ledger.folding import KEPT, KIND, Folds
 from ledger.opened import Opened
-from ledger.store.log import AnySequence, NewLibrary
+from ledger.store.log import AnySequence, Block, NewLibrary
 from ledger.store.shelf import Snapshot
 from ledger.store.sql import SqlLog, open_log
 
@@ -66,10 +66,13 @@ def test_a_library_opens_from_its_snapshot_and_what_came_after(log: SqlLog, monk
     assert log.shelf.snapshot_sequences("lib", KIND) == [COUNT]
     log.append("lib", [draft_of(event, n) for n, event in enumerate(HISTORY[1:6])], expected=AnySequence())
     read = []
-    pages = log.pages
-    monkeypatch.setattr(
-        log, "pages", lambda library, *, after, until: (read.append(after), pages(library, after=after, until=until))[1]
-    )
+    blocks = log.blocks
+
+    def reading(library: str, *, after: int, until: int) -> Iterator[Block]:
+        read.append(after)
+        return blocks(library, after=after, until=until)
+
+    monkeypatch.setattr(log, "blocks", reading)
     again = opened(log).state
     assert read == [COUNT]
     expected = folded()

@@ -61,33 +61,19 @@ def register_audit(app: typer.Typer) -> None:  # noqa: C901, PLR0915 - it holds 
         """Say what keeps a rule out of the resident set, by how much, and the least change that would let it in."""
         with cli.client(db, server) as ledger:
             with cli.busy(f"reading what bears on {experience}"):
-                answer = ledger.why(library, experience, at=at)
-            lack = answer["what_would_it_take"]
+                answer = ledger.why_not(library, experience, at=at)
             if as_json:
-                keys = (
-                    "library",
-                    "experience",
-                    "sequence",
-                    "resident",
-                    "answer",
-                    "gate",
-                    "what_would_it_take",
-                    "moves",
-                )
-                cli.show({key: answer[key] for key in keys})
+                cli.show(answer)
                 return
-            typer.echo(answer["answer"])
-            if lack is not None:
-                from ledger.audit.tree import lacking_lines  # noqa: PLC0415
+            from ledger.audit import words  # noqa: PLC0415
 
-                for line in lacking_lines(lack):
-                    typer.echo(f"  {line}")
-            for move in answer["moves"]:
-                typer.echo(
-                    f"  [{move['sequence']}] {move['move']} after {move['subject']}: {move.get('reason', '')}".rstrip(
-                        ": "
-                    )
-                )
+            typer.echo(answer.answer)
+            for line in answer.lines:
+                typer.echo(f"  {line}")
+            for item in answer.conflicts:
+                typer.echo(f"  conflict {words.conflict(item, experience)}")
+            for move in answer.moves:
+                typer.echo(f"  {words.move(move)}")
 
     @app.command("rederive", epilog="Example: sagebook rederive team --policy value-memory")
     def rederive(

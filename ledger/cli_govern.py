@@ -51,6 +51,11 @@ def _register_reports(app: typer.Typer) -> None:
             typer.echo(
                 f"admitted: {', '.join(found.admitted) or 'none'}; evicted: {', '.join(found.evicted) or 'none'}"
             )
+            for told in found.reversals:
+                typer.echo(
+                    f"[{told.sequence}] {told.what} {told.subject} by {told.actor}: {told.reason} "
+                    f"({', '.join(told.stages) or 'no stage'})"
+                )
             for item in found.changes:
                 marks = [f"value {_cells(item.value)}", f"resident {_cells(item.resident)}"]
                 marks += ["rule changed"] if item.rule else []

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar, cast
 from urllib.parse import quote
 
 import httpx
@@ -211,9 +211,8 @@ class LedgerClient(StoreCalls):
 
     def retire_experience(self, library: str, experience: str, reason: str) -> wire.Experience:
         """Offer it no more."""
-        return self._post(
-            wire.Experience, f"{self._experience(library, experience)}/retirement", wire.Retirement(reason=reason)
-        )
+        path = f"{self._experience(library, experience)}/retirement"
+        return self._post(wire.Experience, path, wire.Retirement(reason=reason))
 
     # --- tasks and stages ------------------------------------------------------------------------------------------
 
@@ -317,8 +316,11 @@ class LedgerClient(StoreCalls):
     def why(self, library: str, experience: str, *, at: int | str | None = None) -> dict[str, Any]:
         """Why a rule is resident or not, now or as of a sequence or time, back to measurements and code."""
         path = f"{self._experience(library, experience)}/why"
-        answer: dict[str, Any] = self._send("GET", path, params={"at": at}).json()
-        return answer
+        return cast("dict[str, Any]", self._send("GET", path, params={"at": at}).json())
+
+    def why_not(self, library: str, experience: str, *, at: int | str | None = None) -> wire.WhyNot:
+        """What keeps a rule out, by how much, and the least change that would let it in."""
+        return self._get(wire.WhyNot, f"{self._experience(library, experience)}/why-not", at=at)
 
     def diff(self, library: str, start: int | str, end: int | str | None = None) -> wire.LibraryDiff:
         """What changed between two points, sequences or times, and which events did it."""
@@ -390,8 +392,8 @@ class LedgerClient(StoreCalls):
         With `resume`, records that the library holds already are passed over.
         """
         path = f"{self._lib(library)}/import"
-        response = self._send("POST", path, content=lines, params={"resume": resume or None}, retry=False)
-        return wire.ImportedTrace.model_validate_json(response.content)
+        sent = self._send("POST", path, content=lines, params={"resume": resume or None}, retry=False)
+        return wire.ImportedTrace.model_validate_json(sent.content)
 
     def export_trace(self, library: str) -> bytes:
         """The library as a trace that imports to the same state. Raises NotExpressibleError."""

@@ -575,13 +575,43 @@ class ExperienceDiff(Wire):
     events: list[int]
 
 
+class DiffReversal(Wire):
+    """Verdicts that were withdrawn, or let count again, between the two points: what, who and why."""
+
+    sequence: int
+    time: str
+    actor: str
+    what: Literal["invalidated", "reinstated"]
+    subject: str
+    stages: list[str]
+    reason: str
+    by: str
+
+
 class LibraryDiff(Wire):
     library: str
     start: int
     end: int
     admitted: list[str]
     evicted: list[str]
+    reversals: list[DiffReversal] = []
     changes: list[ExperienceDiff]
+
+
+class WhyNot(Wire):
+    """What keeps a rule out of the resident set; a resident lacks nothing."""
+
+    library: str
+    experience: str
+    sequence: int
+    resident: bool
+    answer: str
+    gate: dict[str, Any]
+    what_would_it_take: dict[str, Any] | None
+    lines: list[str]
+    """The same in words."""
+    conflicts: list[dict[str, Any]]
+    moves: list[dict[str, Any]]
 
 
 class CostTotal(Wire):

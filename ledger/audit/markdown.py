@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import html
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ledger.audit.tree import lacking_lines
+from ledger.audit import words
 
 Json = dict[str, Any]
 
@@ -41,12 +42,12 @@ def why_markdown(answer: Json) -> str:
 
 
 def _lines(answer: Json) -> Iterator[str]:
-    yield f"## Why `{answer['experience']}`: {answer['title']}"
+    yield f"## Why `{answer['experience']}`: {_cell(answer['title'])}"
     yield ""
     yield answer["answer"]
     yield ""
     gate = answer["gate"]
-    yield "### Gate"
+    yield f"### Gate: {'passes' if gate['passes'] else 'does not pass'}"
     yield ""
     yield from _table(
         ("what", "has", "needs"),
@@ -56,40 +57,57 @@ def _lines(answer: Json) -> Iterator[str]:
             ("operators", f"{len(gate['operators'])}: {', '.join(gate['operators'])}", gate["min_operators"]),
         ],
     )
-    yield from _rank(answer["consolidation"])
+    for what, table in words.tables(answer):
+        if table is None:
+            yield from _listed(_head(what), ["it is not in the table of candidates"])
+        else:
+            head = f"{_head(what)} [{table['sequence']}] after {table['trigger']} {_cell(table['subject'])}"
+            yield from _listed(head, words.rank(table))
     if answer["what_would_it_take"] is not None:
-        yield "### What it would take"
-        yield ""
-        yield from (f"- {line}" for line in lacking_lines(answer["what_would_it_take"]))
-        yield ""
+        yield from _listed("What it would take", words.lacking_lines(answer["what_would_it_take"]))
     if answer["rule"] is not None:
         rule = answer["rule"]
-        yield f"### Rule [{rule['sequence']}], {rule['tokens']} tokens ({rule['tokenizer']})"
+        yield f"### Rule [{rule['sequence']}] by {rule['actor']}, {rule['tokens']} tokens ({rule['tokenizer']})"
         yield ""
         yield from _fence(rule["text"] or "(erased)")
+    yield from _listed("Moves", (words.move(move) for move in answer["moves"]))
+    yield from _value(answer)
+    yield from _decisions(answer["value"])
+    yield from _listed("Offered where no value moved", (words.unscored(item) for item in answer["unscored"]))
+    yield from _listed(f"Frequency: {words.frequency(answer['frequency'])}", words.frequencies(answer["frequency"]))
+    yield from _listed("Hold-out", words.holdout(answer))
+    yield from _listed("Conflicts", (words.conflict(item, answer["experience"]) for item in answer["conflicts"]))
+    yield from _listed("Applies", words.applies(answer))
+    yield from _origin(answer["origin"])
+
+
+def _head(what: str) -> str:
+    return what[:1].upper() + what[1:]
+
+
+def _listed(head: str, lines: Iterable[str]) -> Iterator[str]:
+    """A section of bullets; none where there is nothing to list and the head says nothing by itself."""
+    told = [f"- {_cell(line)}" for line in lines]
+    if told or ":" in head:
+        yield f"### {head}"
+        yield ""
+        if told:
+            yield from told
+            yield ""
+
+
+def _value(answer: Json) -> Iterator[str]:
     yield "### Value"
     yield ""
+    headers = ("sequence", "operator", "stage", "agent", "model", "score", "adopted", "of")
     yield from _table(
-        (
-            "sequence",
-            "operator",
-            "stage",
-            "model",
-            "score",
-            "adopted",
-            "of",
-            "feedback",
-            "alpha",
-            "N",
-            "old",
-            "new",
-            "counts",
-        ),
+        (*headers, "feedback", "alpha", "N", "old", "new", "counts"),
         [
             (
                 u["sequence"],
                 u["operator"],
-                u["kind"],
+                f"{u['kind']} {u['stage']}",
+                u["agent"],
                 u["model"],
                 u["score"],
                 "yes" if u["adopted"] else "no",
@@ -104,58 +122,48 @@ def _lines(answer: Json) -> Iterator[str]:
             for u in answer["value"]
         ],
     )
-    yield from _decisions(answer["value"])
-    origin = answer["origin"]
-    yield f"### Origin [{origin['sequence']}]: {origin['kind']} {origin['name']}"
-    yield ""
-    yield f"Recorded by {origin['actor']} at {origin['time']}, text `{origin['body']}`."
-    yield ""
-    yield from _fence(origin["body_text"] or "(erased)", "markdown")
-
-
-def _rank(table: Json | None) -> Iterator[str]:
-    if table is None:
-        return
-    yield f"### Consolidation [{table['sequence']}]"
-    yield ""
-    yield (
-        f"Rank {table['rank']} of {table['candidates']}: priority {table['priority']:.4g} = value "
-        f"{table['value']:.4f} × "  # noqa: RUF001 - typography
-        f"frequency {table['frequency']:.4f} / {table['tokens']} tokens; {table['used']} of {table['budget']} "
-        f"tokens used."
+    moved = [item for item in words.course(answer) if "update" not in item]
+    yield from _listed(
+        "Reversals",
+        (words.restated(m["restated"]) if "restated" in m else words.reversal(m["reversal"]) for m in moved),
     )
-    yield ""
 
 
 def _decisions(updates: list[Json]) -> Iterator[str]:
     yield "### Decisions and evidence"
     yield ""
     for update in updates:
+        yield f"- [{update['sequence']}] {_cell(update['operator'])} {update['kind']}: {words.credit(update)}"
+        for line in (*words.around(update), *map(words.decision, update["decisions"])):
+            yield f"  - {_cell(line)}"
         for decision in update["decisions"]:
-            word = "adopted" if decision["adopted"] else "not adopted"
-            yield (
-                f"- [{decision['sequence']}] {update['operator']} {update['kind']}: **{word}**, "
-                f"{_cell(decision['reason'])}"
-            )
-        evidence = update["evidence"]
-        for role in ("first", "best"):
-            fact = evidence.get(role)
-            if fact and "latency_ms" in fact:
-                yield (
-                    f"  - {role} `{fact['candidate']}` [{fact['measured_at']}]: {fact['latency_ms']:.4f} ± "
-                    f"{fact['noise_ms']:.4f} ms "
-                    f"on {_cell(fact['device'])}, reference {fact['reference_ms']:.4f} ms, report "
-                    f"`{str(fact['report'])[:12]}`"
-                )
-        if evidence["basis"] == "reported":
-            yield f"  - [{evidence['sequence']}] {evidence['note']}"
+            if decision.get("change"):
+                yield f"  - {_cell(words.change(decision['change']))}"
+        yield from (f"  - {_cell(line)}" for line in words.evidence(update["evidence"]))
     yield ""
     for update in updates:
         for decision in update["decisions"]:
             change = decision.get("change")
             if change and change["diff"] and change["parent"]:
-                yield f"<details><summary>[{change['sequence']}] {_cell(change['change'])}</summary>"
+                yield f"<details><summary>[{change['sequence']}] {_cell(html.escape(change['change']))}</summary>"
                 yield ""
                 yield from _fence(change["diff"], "diff")
                 yield "</details>"
                 yield ""
+
+
+def _origin(origin: Json) -> Iterator[str]:
+    yield f"### Origin [{origin['sequence']}]: {origin['kind']} {_cell(origin['name'])}"
+    yield ""
+    yield f"Recorded by {origin['actor']} at {origin['time']}, text `{origin['body']}`."
+    yield ""
+    yield from (f"- drawn from `{sha256}`" for sha256 in origin["texts"])
+    if origin["texts"]:
+        yield ""
+    yield from _fence(origin["body_text"] or "(erased)", "markdown")
+    for item in origin["amendments"]:
+        yield f"Text {_cell(words.amendment(item))}."
+        yield ""
+        yield from _fence(item["body_text"] or "(erased)", "markdown")
+    if origin["retired"] is not None:
+        yield f"It was {_cell(words.end(origin['retired']))}."

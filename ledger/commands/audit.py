@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from ledger import wire
-from ledger.audit import statistics
+from ledger.audit import statistics, words
 from ledger.commands.libraries import point, resolve_policy
-from ledger.domain import costs, decide, diff, explain, holdout
+from ledger.domain import costs, course, decide, diff, explain, holdout
 from ledger.domain import events as ev
 from ledger.domain.rederive import Difference, rederive
 from ledger.domain.state import State
@@ -35,7 +35,18 @@ def why(ledger: Ledger, library: str, name: str, at: str | int | None = None) ->
 def _why(ledger: Ledger, library: str, name: str, state: State) -> dict[str, Any]:
     decide.experience_of(state, name)
     entries = (Entry(r.sequence, r.time, r.actor, r.event) for r in ledger.recorded_at(library, trail_of(state, name)))
-    return {"library": library, **explain.why(state, name, entries, ledger.text)}
+    answer = {"library": library, **explain.why(state, name, entries, ledger.text)}
+    measured = holdout.arms_of(state, name)
+    answer["uplift"] = statistics.uplift(measured).model_dump() if measured.withheld or measured.presented else None
+    return answer
+
+
+def why_not(ledger: Ledger, library: str, name: str, at: str | int | None = None) -> wire.WhyNot:
+    """What keeps a rule out of the resident set, by how much, and the least change that would let it in."""
+    answer = why(ledger, library, name, at)
+    told = {field: answer[field] for field in wire.WhyNot.model_fields if field in answer}
+    lack = answer["what_would_it_take"]
+    return wire.WhyNot(**told, lines=[] if lack is None else list(words.lacking_lines(lack)))
 
 
 def difference(ledger: Ledger, library: str, start: str | int, end: str | int | None) -> wire.LibraryDiff:
@@ -47,14 +58,19 @@ def difference(ledger: Ledger, library: str, start: str | int, end: str | int | 
     if first > last:
         raise InvalidInputError(f"the first point, sequence {first}, is after the second, {last}; swap them")
     before, after = ledger.as_of(library, first), ledger.as_of(library, last)
-    events = ((r.sequence, r.event) for r in ledger.recorded(library, after=first, until=last))
-    changes = diff.diff(before, after, events)
+    entries = [Entry(r.sequence, r.time, r.actor, r.event) for r in ledger.recorded(library, after=first, until=last)]
+    changes = diff.diff(before, after, ((e.sequence, e.event) for e in entries))
     return wire.LibraryDiff(
         library=library,
         start=first,
         end=last,
         admitted=sorted(set(after.residents) - set(before.residents)),
         evicted=sorted(set(before.residents) - set(after.residents)),
+        reversals=[
+            wire.DiffReversal(**course.reversal(entry))
+            for entry in entries
+            if isinstance(entry.event, ev.StageInvalidated | ev.StageReinstated)
+        ],
         changes=[_change(ledger, item) for item in changes],
     )
 

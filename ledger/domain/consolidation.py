@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -12,7 +12,7 @@ from ledger.domain.policy import Policy
 from ledger.domain.state import Experience, State, frequency
 
 TABLE_ROWS = 500
-"""Candidates that a recorded table lists in full; with more, it lists the first of them and every resident."""
+"""Candidates that a recorded table lists in full; with more, it lists the first and what matters among the others."""
 
 Trigger = Literal["stage", "rule", "retire", "supersede", "conflict", "policy", "reversal"]
 
@@ -59,7 +59,7 @@ def awaiting_distillation(state: State) -> tuple[str, ...]:
     )
 
 
-def _drawn(policy: Policy, name: str) -> float:
+def drawn(policy: Policy, name: str) -> float:
     """A number in (0, 1] fixed by the recorded seed and the id."""
     digest = hashlib.sha256(f"{policy.resident_seed}:{name}".encode()).digest()
     return (int.from_bytes(digest[:8], "big") + 1) / 2**64
@@ -81,6 +81,8 @@ class Overlay:
     """One that it retires."""
     distilled: ev.RuleDistilled | None = None
     """A rule that it brings."""
+    formerly: frozenset[str] | set[str] = frozenset()
+    """Cold ones that are looked at as the residents that they were."""
 
 
 NOTHING = Overlay()
@@ -94,7 +96,7 @@ def _keyed(state: State, overlay: Overlay) -> list[tuple[float, int, str, float,
     scored = {kind: count + (kind == overlay.closing) for kind, count in state.scored.items()}
     eligible: dict[tuple[ev.StageKind, ...], int] = {}
     brought = overlay.distilled.experience if overlay.distilled is not None else None
-    changed, without = overlay.changed, overlay.without
+    changed, without, formerly = overlay.changed, overlay.without, overlay.formerly
     keyed = []
     for name, item in state.experiences.items():
         tokens = item.tokens
@@ -107,7 +109,9 @@ def _keyed(state: State, overlay: Overlay) -> list[tuple[float, int, str, float,
             value, adoptions, operators = item.value, item.adoptions, len(item.operators)
         else:
             value, adoptions, operators = moved.value, moved.adoptions, moved.operators
-        passes = value > 0.0 and (item.resident or (adoptions >= least_adoptions and operators >= least_operators))
+        passes = value > 0.0 and (
+            (adoptions >= least_adoptions and operators >= least_operators) or item.resident or name in formerly
+        )
         if not (by_draw or passes):
             continue
         if moved is not None:
@@ -119,7 +123,7 @@ def _keyed(state: State, overlay: Overlay) -> list[tuple[float, int, str, float,
                 eligible[item.stages] = sum(scored[kind] for kind in item.stages)
             since = eligible[item.stages] - item.scored_before
             often = item.n / since if since > 0 else 0.0
-        priority = _drawn(policy, name) if by_draw else value * often / tokens
+        priority = drawn(policy, name) if by_draw else value * often / tokens
         if priority > 0.0:
             keyed.append((-priority, tokens, name, value, often))
     keyed.sort()
@@ -128,12 +132,26 @@ def _keyed(state: State, overlay: Overlay) -> list[tuple[float, int, str, float,
 
 def _placed(state: State, overlay: Overlay) -> list[Place]:
     """Candidates in order of priority V * f / tokens, then fewer tokens, then id; what fits what is left is marked."""
+    return _fitted(state, _keyed(state, overlay), overlay.without)
+
+
+def newest(state: State) -> list[Place]:
+    """Every line of the newest consolidation, from the state that it left."""
+    return _placed(state, Overlay(formerly=state.left))
+
+
+def others(state: State, name: str) -> list[Place]:
+    """Every candidate but one, placed as if that one were none."""
+    return _fitted(state, [key for key in _keyed(state, NOTHING) if key[2] != name], None)
+
+
+def _fitted(state: State, keyed: Iterable[tuple[float, int, str, float, float]], without: str | None) -> list[Place]:
     budget = state.policy.budget_tokens
     used = 0
     admitted: set[str] = set()
     placed: list[Place] = []
-    for negative, tokens, name, value, often in _keyed(state, overlay):
-        against = _against(state, name, admitted, overlay.without) if name in state.conflicts_of else None
+    for negative, tokens, name, value, often in keyed:
+        against = _against(state, name, admitted, without) if name in state.conflicts_of else None
         fits = against is None and used + tokens <= budget
         if fits:
             used += tokens
@@ -142,7 +160,8 @@ def _placed(state: State, overlay: Overlay) -> list[Place]:
     return placed
 
 
-def _row(place: Place) -> ev.Ranked:
+def row(place: Place) -> ev.Ranked:
+    """One candidate as a recorded table has it."""
     negative, tokens, name, value, often, fits, against = place
     return ev.Ranked(
         experience=name,
@@ -157,7 +176,7 @@ def _row(place: Place) -> ev.Ranked:
 
 def rank(state: State, changed: Mapping[str, Standing]) -> list[ev.Ranked]:
     """Every candidate in order, with the numbers in `changed` in place of the state's."""
-    return [_row(place) for place in _placed(state, Overlay(changed=changed))]
+    return [row(place) for place in _placed(state, Overlay(changed=changed))]
 
 
 def _against(state: State, name: str, admitted: set[str], without: str | None) -> str | None:
@@ -196,18 +215,34 @@ def consolidate(state: State, trigger: Trigger, subject: str, overlay: Overlay =
 
 
 def table(state: State, placed: list[Place], trigger: Trigger, subject: str) -> ev.Consolidated:
-    """The table that is recorded: every candidate, or where they are many the first rows and each that fits."""
+    """The table that is recorded: every candidate, or where they are many the first rows and those that matter."""
     kept = placed
+    ranks: tuple[int, ...] = ()
     if len(placed) > TABLE_ROWS:
-        kept = placed[:TABLE_ROWS] + [place for place in placed[TABLE_ROWS:] if place[5]]
+        ranks = _telling(placed)
+        kept = [placed[rank - 1] for rank in ranks]
     return ev.Consolidated(
         trigger=trigger,
         subject=subject,
         budget=state.policy.budget_tokens,
         used=sum(place[1] for place in placed if place[5]),
-        ranked=tuple(_row(place) for place in kept),
-        candidates=None if kept is placed else len(placed),
+        ranked=tuple(row(place) for place in kept),
+        candidates=len(placed) if ranks else None,
+        ranks=ranks,
     )
+
+
+def _telling(placed: list[Place]) -> tuple[int, ...]:
+    """Ranks of the lines that a long table keeps: the first, each that fits with its neighbours, the first left out."""
+    ranks = set(range(1, TABLE_ROWS + 1))
+    for index in range(TABLE_ROWS, len(placed)):
+        if placed[index][5]:
+            ranks.update((index, index + 1, index + 2))
+    out = next((rank for rank, place in enumerate(placed, 1) if not place[5]), None)
+    if out is not None:
+        ranks.add(out)
+    ranks.discard(len(placed) + 1)
+    return tuple(sorted(ranks))
 
 
 def table_now(state: State, trigger: Trigger, subject: str) -> ev.Consolidated:
@@ -222,5 +257,8 @@ def _eviction(state: State, name: str, listed: tuple[int, Place] | None, without
         return "its value is no longer above 0" if state.policy.consolidation == "utility" else "no longer drawn"
     number, (_, tokens, _, _, _, _, against) = listed
     if against is not None:
+        lost = next((c for c in state.conflicts_of[name] if c.loser == name and c.rival(name) == against), None)
+        if lost is not None:
+            return f"it lost the conflict {lost.id} with {against}: {lost.reason}"
         return f"it contradicts {against}, which stands above it"
     return f"out-ranked: at rank {number} its {tokens} tokens no longer fit the budget of {state.policy.budget_tokens}"

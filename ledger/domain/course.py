@@ -32,7 +32,8 @@ def update(state: State, trail: Trail, entry: Entry, text: Text) -> Json:
     result = scored.event
     if not isinstance(result, ev.StageScored):
         raise TypeError(result)
-    offer = trail.offers.get(update.stage)
+    offers = trail.offers.get(update.stage)
+    shown = trail.presented.get(update.stage)
     return {
         "sequence": entry.sequence,
         "time": entry.time,
@@ -46,7 +47,11 @@ def update(state: State, trail: Trail, entry: Entry, text: Text) -> Json:
         "score": result.score,
         "scored_at": scored.sequence,
         "counts": not stage.invalid,
-        "reversals": [plain(r) for r in trail.reversals.get(update.stage, [])],
+        "reversals": [
+            reversal(r)
+            for r in trail.reversals
+            if isinstance(r.event, ev.StageInvalidated | ev.StageReinstated) and update.stage in r.event.stages
+        ],
         "adopted_in_stage": len(result.adopted),
         "adopted": update.adopted,
         "feedback": update.feedback,
@@ -54,17 +59,103 @@ def update(state: State, trail: Trail, entry: Entry, text: Text) -> Json:
         "n": update.n,
         "old": update.old,
         "new": update.new,
-        "offered": None
-        if offer is None
-        else {
-            "sequence": offer[0],
-            "query": offer[2],
-            "relevance": offer[1].relevance if offer[1] else None,
-            "score": offer[1].score if offer[1] else None,
-        },
-        "decisions": [_decision(state, trail, task.id, d, text) for d in trail.decisions.get(update.stage, [])],
+        "offered": offer(trail.name, offers[0]) if offers else None,
+        "presented": None if shown is None else _presented(shown),
+        "decisions": decisions(state, trail, update.stage, text),
         "evidence": _evidence(trail, task.id, result, text=text, candidates=task.candidates),
     }
+
+
+def reversal(entry: Entry) -> Json:
+    """A reversal, or the reversal of one: what it did, to what, who and why."""
+    event = entry.event
+    if not isinstance(event, ev.StageInvalidated | ev.StageReinstated):
+        raise TypeError(event)
+    return {
+        "sequence": entry.sequence,
+        "time": entry.time,
+        "actor": entry.actor,
+        "what": "invalidated" if isinstance(event, ev.StageInvalidated) else "reinstated",
+        "subject": event.subject,
+        "stages": list(event.stages),
+        "reason": event.reason,
+        "by": event.by,
+    }
+
+
+def offer(name: str, entry: Entry) -> Json:
+    """Why a retrieval offered an experience: its place in the pool, and what its score was made of."""
+    event = entry.event
+    if not isinstance(event, ev.ExperiencesRetrieved):
+        raise TypeError(event)
+    place = next((number for number, p in enumerate(event.pool, 1) if p.experience == name), None)
+    at = event.pool[place - 1] if place else None
+    return {
+        "sequence": entry.sequence,
+        "stage": event.stage,
+        "query": event.query,
+        "position": event.offered.index(name) + 1,
+        "offered": len(event.offered),
+        "pool": len(event.pool),
+        "pool_rank": place,
+        "relevance": at.relevance if at else None,
+        "lexical": at.lexical if at else None,
+        "dense": at.dense if at else None,
+        "value": at.value if at else None,
+        "score": at.score if at else None,
+        "fusion": event.fusion,
+        "model": event.model,
+    }
+
+
+def _presented(entry: Entry) -> Json:
+    event = entry.event
+    if not isinstance(event, ev.RulesPresented):
+        raise TypeError(event)
+    return {"sequence": entry.sequence, "rules": len(event.rules), "tokens": event.tokens}
+
+
+def unscored(state: State, trail: Trail, text: Text) -> list[Json]:
+    """The stages that it was offered to or decided on in, and that moved no value: open, abandoned, or uncredited."""
+    told = {e.event.stage for e in trail.updates if isinstance(e.event, ev.ValueUpdated)}
+    return [
+        {
+            "stage": name,
+            "kind": state.stages[name].kind,
+            "operator": state.stages[name].operator,
+            "status": state.stages[name].status,
+            "counts": not state.stages[name].invalid,
+            "offered": offer(trail.name, trail.offers[name][0]) if name in trail.offers else None,
+            "presented": _presented(trail.presented[name]) if name in trail.presented else None,
+            "decisions": decisions(state, trail, name, text),
+        }
+        for name in dict.fromkeys((*trail.offers, *trail.decisions))
+        if name not in told
+    ]
+
+
+def withheld(state: State, entry: Entry) -> Json:
+    """A stage that was played without the rule, to measure what it brings."""
+    event = entry.event
+    if not isinstance(event, ev.RuleWithheld):
+        raise TypeError(event)
+    stage = state.stages[event.stage]
+    return {
+        "sequence": entry.sequence,
+        "stage": stage.id,
+        "kind": stage.kind,
+        "operator": stage.operator,
+        "status": stage.status,
+        "score": stage.score,
+        "counts": not stage.invalid,
+        "rate": event.rate,
+    }
+
+
+def decisions(state: State, trail: Trail, stage: str, text: Text) -> list[Json]:
+    """What was decided on it in a stage, with the code difference that an adoption led to."""
+    task = state.stages[stage].task
+    return [_decision(state, trail, task, entry, text) for entry in trail.decisions.get(stage, [])]
 
 
 def _decision(state: State, trail: Trail, task: str, entry: Entry, text: Text) -> Json:

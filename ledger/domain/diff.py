@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ledger.domain import events as ev
-from ledger.domain.state import Experience, State, frequency
+from ledger.domain.state import Conflict, Experience, State, frequency
 
 _MOVERS = (
     ev.ExperienceRecorded,
@@ -15,11 +15,21 @@ _MOVERS = (
     ev.ExperienceSuperseded,
     ev.ValueUpdated,
     ev.RuleDistilled,
-    ev.RuleAdmitted,
-    ev.RuleEvicted,
     ev.RevalidationRequired,
     ev.Revalidated,
 )
+_FACTS = (
+    ev.StageScored,
+    ev.StageInvalidated,
+    ev.StageReinstated,
+    ev.RuleDistilled,
+    ev.ExperienceRetired,
+    ev.ExperienceSuperseded,
+    ev.ConflictRecorded,
+    ev.ConflictResolved,
+    ev.PolicyChanged,
+)
+"""What the memory is restated or consolidated after."""
 
 
 @dataclass(slots=True)
@@ -38,16 +48,30 @@ class Change:
     """Sequences that moved it."""
 
 
-def movers(events: Iterable[tuple[int, ev.Event]]) -> dict[str, list[int]]:
-    """Sequences by the experience that they moved."""
-    found: dict[str, list[int]] = {}
+def movers(events: Iterable[tuple[int, ev.Event]], conflicts: Mapping[str, Conflict]) -> dict[str, list[int]]:
+    """Sequences by the experience that they moved.
+
+    A restatement, an admission and an eviction come after the fact that they follow from: the reversal, the stage, the
+    rule, the conflict or the policy.
+    """
+    fact: int | None = None
+    found: dict[str, set[int]] = {}
     for sequence, event in events:
-        if isinstance(event, _MOVERS):
-            found.setdefault(event.experience, []).append(sequence)
+        because = {sequence} if fact is None else {fact, sequence}
+        if isinstance(event, _FACTS):
+            fact = sequence
+        if isinstance(event, ev.RuleAdmitted | ev.RuleEvicted):
+            found.setdefault(event.experience, set()).update(because)
+        elif isinstance(event, _MOVERS):
+            found.setdefault(event.experience, set()).add(sequence)
         elif isinstance(event, ev.MemoryRestated):
             for item in event.experiences:
-                found.setdefault(item.experience, []).append(sequence)
-    return found
+                found.setdefault(item.experience, set()).update(because)
+        elif isinstance(event, ev.ConflictRecorded | ev.ConflictResolved):
+            conflict = conflicts[event.conflict]
+            for name in (conflict.first, conflict.second):
+                found.setdefault(name, set()).add(sequence)
+    return {name: sorted(sequences) for name, sequences in found.items()}
 
 
 def diff(before: State, after: State, events: Iterable[tuple[int, ev.Event]]) -> list[Change]:
@@ -56,7 +80,7 @@ def diff(before: State, after: State, events: Iterable[tuple[int, ev.Event]]) ->
     `events` are those after `before` up to `after`, numbered. A frequency that only follows from further scored stages
     is shown with a change of something else, but is none by itself.
     """
-    moved = movers(events)
+    moved = movers(events, after.conflicts)
     changes = []
     for name, now in after.experiences.items():
         then = before.experiences.get(name)

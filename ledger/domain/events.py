@@ -516,6 +516,8 @@ class Consolidated(Event, frozen=True, kw_only=True):
     ranked: tuple[Ranked, ...]
     candidates: int | None = None
     """How many there were, where the table does not list them all."""
+    ranks: tuple[int, ...] = ()
+    """Then the rank of each line, from 1."""
 
 
 class RuleAdmitted(Event, frozen=True, kw_only=True):

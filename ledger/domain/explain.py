@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
-from ledger.domain import consolidation, course, decide
+from ledger.domain import consolidation, course, decide, table
 from ledger.domain import events as ev
 from ledger.domain.state import Experience, State, frequency
 from ledger.domain.trail import Entry, Text, Trail
-from ledger.domain.whatif import hindrance
+from ledger.domain.whatif import Hindrance, hindrance
 
 Json = dict[str, Any]
 
@@ -24,20 +24,22 @@ def why(state: State, name: str, entries: Iterable[Entry], text: Text) -> Json:
     experience = decide.experience_of(state, name)
     trail = Trail(name, state, entries)
     gate = _gate(state, experience)
-    table = _table(state, experience, trail)
+    newest = table.newest(state, name, trail.last_table)
+    lack = None if experience.resident else hindrance(state, experience)
     return {
         "experience": name,
         "title": experience.title,
         "sequence": state.sequence,
         "resident": experience.resident,
-        "answer": _answer(state, experience, trail, gate, table),
+        "answer": _answer(experience, trail, newest, lack),
         "gate": gate,
-        "admission": _admission(experience, trail),
-        "consolidation": table,
+        "admission": _admission(name, trail),
+        "consolidation": newest,
         "rule": _rule(experience, trail, text),
-        "what_would_it_take": None if experience.resident else msgspec.to_builtins(hindrance(state, experience)),
-        "moves": [_move(entry) for entry in trail.moves],
+        "what_would_it_take": None if lack is None else msgspec.to_builtins(lack),
+        "moves": [_move(trail, entry) for entry in trail.moves],
         "value": [course.update(state, trail, entry, text) for entry in trail.updates],
+        "unscored": course.unscored(state, trail, text),
         "frequency": {
             "now": frequency(experience, state.eligible(experience.stages)),
             "rule": _frequency_rule(state, experience),
@@ -53,24 +55,65 @@ def why(state: State, name: str, entries: Iterable[Entry], text: Text) -> Json:
                 for sequence, stage, change in trail.frequencies
             ],
         },
-        "restated": [
-            {
-                "sequence": entry.sequence,
-                "value": told.value,
-                "retrievals": told.n,
-                "adoptions": told.adoptions,
-                "operators": list(told.operators),
-            }
-            for entry, told in trail.restated
-        ],
+        "reversals": [course.reversal(entry) for entry in trail.reversals],
+        "restated": [_restated(entry, told, because) for entry, told, because in trail.restated],
+        "withheld": [course.withheld(state, entry) for entry in trail.withheld],
+        "conditions": {
+            "stages": list(experience.stages),
+            **{k: v for k, v in msgspec.to_builtins(experience.conditions).items() if v},
+        },
         "environments": {
             "evidence": [list(e) for e in sorted(experience.environments)],
             "needs_revalidation": [list(e) for e in sorted(experience.questioned) if experience.needs_revalidation(e)],
             "events": [course.plain(entry) for entry in trail.revalidations],
         },
-        "conflicts": [course.plain(entry) for entry in trail.conflicts],
+        "conflicts": list(_conflicts(state, experience, trail)),
         "origin": _origin(experience, trail, text),
     }
+
+
+def _restated(entry: Entry, told: ev.Restated, because: Entry | None) -> Json:
+    return {
+        "sequence": entry.sequence,
+        "time": entry.time,
+        "because": None if because is None else course.reversal(because),
+        "value": told.value,
+        "retrievals": told.n,
+        "adoptions": told.adoptions,
+        "operators": list(told.operators),
+        "frequency": told.frozen if told.frozen is not None else told.average,
+    }
+
+
+def _conflicts(state: State, experience: Experience, trail: Trail) -> Iterator[Json]:
+    """Each conflict with the rule that it is with, and how it was settled."""
+    ends = {e.event.conflict: e for e in trail.conflicts if isinstance(e.event, ev.ConflictResolved)}
+    for entry in trail.conflicts:
+        event = entry.event
+        if not isinstance(event, ev.ConflictRecorded):
+            continue
+        rival = event.second if event.first == experience.id else event.first
+        end = ends.get(event.conflict)
+        settled = None
+        if end is not None and isinstance(end.event, ev.ConflictResolved):
+            settled = {
+                "sequence": end.sequence,
+                "time": end.time,
+                "actor": end.actor,
+                "loser": end.event.loser,
+                "reason": end.event.reason,
+            }
+        yield {
+            "conflict": event.conflict,
+            "sequence": entry.sequence,
+            "time": entry.time,
+            "actor": entry.actor,
+            "rival": rival,
+            "rival_resident": state.experiences[rival].resident,
+            "reason": event.reason,
+            "proposed": event.proposed,
+            "settled": settled,
+        }
 
 
 def _gate(state: State, experience: Experience) -> Json:
@@ -86,46 +129,52 @@ def _gate(state: State, experience: Experience) -> Json:
     }
 
 
-def _answer(state: State, experience: Experience, trail: Trail, gate: Json, table: Json | None) -> str:
-    if experience.resident and table is not None:
-        admitted = trail.moves[-1]
-        return (
-            f"{experience.id} is resident since sequence {admitted.sequence}: value {experience.value:.4f} > 0, "
+def _answer(experience: Experience, trail: Trail, line: Json | None, lack: Hindrance | None) -> str:
+    if lack is None:
+        evidence = (
+            f"{experience.id} is resident since sequence {trail.moves[-1].sequence}: value {experience.value:.4f}, "
             f"adopted in {experience.adoptions} stages over {len(experience.operators)} operators "
-            f"({', '.join(gate['operators'])}); "
-            f"priority {table['priority']:.3g} ranks {table['rank']} of {table['candidates']} "
-            f"and its {experience.tokens} "
-            f"tokens fit the budget of {table['budget']} ({table['used']} used)."
+            f"({', '.join(sorted(experience.operators))})"
         )
-    return f"{experience.id} is not resident: " + "; ".join(_hindrances(state, experience, trail, table)) + "."
+        if line is None:
+            return evidence + "."
+        return (
+            f"{evidence}; priority {line['priority']:.3g} ranks {line['rank']} of {line['candidates']} and its "
+            f"{experience.tokens} tokens fit the budget of {line['budget']} ({line['used']} used)."
+        )
+    return f"{experience.id} is not resident: " + "; ".join(_hindrances(experience, trail, lack)) + "."
 
 
-def _hindrances(state: State, experience: Experience, trail: Trail, table: Json | None) -> list[str]:
-    policy = state.policy
-    if experience.retired:
+def _hindrances(experience: Experience, trail: Trail, lack: Hindrance) -> list[str]:  # noqa: C901 - one arm each
+    if lack.retired:
         return [_retirement(trail)]
-    if policy.consolidation == "none":
+    if lack.no_residents:
         return ["the policy keeps no residents"]
     found = []
-    if policy.consolidation == "utility":
-        if experience.value <= 0.0:
-            found.append(f"its value {experience.value:.4f} is not above 0")
-        if experience.adoptions < policy.min_adoptions:
-            found.append(
-                f"it was adopted in {experience.adoptions} of the {policy.min_adoptions} stages that the gate asks for"
-            )
-        if len(experience.operators) < policy.min_operators:
-            found.append(
-                f"it was adopted on {len(experience.operators)} of the {policy.min_operators} operators "
-                "that the gate asks for"
-            )
-    if not found and experience.rule is None:
+    if lack.value_short is not None:
+        found.append(f"its value {experience.value:.4f} is not above 0")
+    if lack.adoptions_missing:
+        asked = experience.adoptions + lack.adoptions_missing
+        found.append(f"it was adopted in {experience.adoptions} of the {asked} stages that the gate asks for")
+    if lack.operators_missing:
+        asked = len(experience.operators) + lack.operators_missing
+        found.append(f"it was adopted on {len(experience.operators)} of the {asked} operators that the gate asks for")
+    if not found and lack.rule_missing:
         found.append("it passes the gate and awaits distillation of a rule text")
-    if not found and table is not None and not table["fits"]:
+    for item in lack.conflicts:
+        if item.settled:
+            found.append(f"it lost the conflict {item.conflict} with {item.rival} ({item.reason})")
+        elif not found:
+            found.append(f"it contradicts {item.rival}, which ranks above it ({item.reason})")
+    if not found and lack.above:
+        taken = sum(rule.tokens for rule in lack.above)
         found.append(
-            f"at rank {table['rank']} its {experience.tokens} tokens do not fit what is left of {table['budget']}"
+            f"at rank {lack.rank} of {lack.candidates} its {experience.tokens} tokens do not fit beside the "
+            f"{taken} of the {len(lack.above)} rules that rank above it"
         )
-    return found or ["the next consolidation decides"]
+    if not found and lack.fits:
+        found.append("the next consolidation admits it")
+    return found or ["its frequency is 0, and so is its priority"]
 
 
 def _retirement(trail: Trail) -> str:
@@ -137,57 +186,13 @@ def _retirement(trail: Trail) -> str:
     return "it is retired"
 
 
-def _table(state: State, experience: Experience, trail: Trail) -> Json | None:
-    """The newest consolidation, seen from this experience's line."""
-    told = _line(experience, trail.last_table)
-    return None if told is None else told | {"residents": len(state.residents)}
-
-
-def _admission(experience: Experience, trail: Trail) -> Json | None:
+def _admission(name: str, trail: Trail) -> Json | None:
     """The consolidation that admitted its rule last, seen from its line."""
     admitted = next((e for e in reversed(trail.moves) if isinstance(e.event, ev.RuleAdmitted)), None)
     if admitted is None:
         return None
-    told = _line(experience, trail.tables.get(admitted.sequence))
-    return None if told is None else told | {"admitted_at": admitted.sequence, "time": admitted.time}
-
-
-def _line(experience: Experience, entry: Entry | None) -> Json | None:
-    """One consolidation's table from the line of an experience: its rank, its neighbours, the cut, the budget."""
-    if entry is None or not isinstance(entry.event, ev.Consolidated):
-        return None
-    ranked = entry.event.ranked
-    place = next((i for i, r in enumerate(ranked) if r.experience == experience.id), None)
-    if place is None:
-        return None
-    line = ranked[place]
-    first_out = next((r for r in ranked if not r.resident), None)
-    before = sum(r.tokens for r in ranked[:place] if r.resident)
-    return {
-        "sequence": entry.sequence,
-        "trigger": entry.event.trigger,
-        "subject": entry.event.subject,
-        "rank": place + 1,
-        "candidates": len(ranked) if entry.event.candidates is None else entry.event.candidates,
-        "priority": line.priority,
-        "value": line.value,
-        "frequency": line.frequency,
-        "tokens": line.tokens,
-        "fits": line.resident,
-        "against": line.against,
-        "budget": entry.event.budget,
-        "used": entry.event.used,
-        "used_before": before,
-        "used_after": before + line.tokens if line.resident else before,
-        "above": _neighbour(ranked[place - 1]) if place else None,
-        "below": _neighbour(ranked[place + 1]) if place + 1 < len(ranked) else None,
-        "first_left_out": _neighbour(first_out) if first_out else None,
-        "margin_to_cut": line.priority - first_out.priority if first_out else None,
-    }
-
-
-def _neighbour(line: ev.Ranked) -> Json:
-    return {"experience": line.experience, "priority": line.priority, "tokens": line.tokens, "fits": line.resident}
+    told = table.recorded(name, trail.tables.get(admitted.sequence))
+    return None if told is None else told | {"admitted_at": admitted.sequence}
 
 
 def _rule(experience: Experience, trail: Trail, text: Text) -> Json | None:
@@ -204,9 +209,15 @@ def _rule(experience: Experience, trail: Trail, text: Text) -> Json | None:
     }
 
 
-def _move(entry: Entry) -> Json:
+def _move(trail: Trail, entry: Entry) -> Json:
     event = entry.event
-    facts: Json = {"sequence": entry.sequence, "time": entry.time}
+    told = trail.tables.get(entry.sequence)
+    facts: Json = {
+        "sequence": entry.sequence,
+        "time": entry.time,
+        "actor": entry.actor,
+        "consolidation": told.sequence if told else None,
+    }
     if isinstance(event, ev.RuleAdmitted):
         return facts | {"move": "admitted", "subject": event.subject, "rank": event.rank, "priority": event.priority}
     if isinstance(event, ev.RuleEvicted):
@@ -224,7 +235,11 @@ def _frequency_rule(state: State, experience: Experience) -> str:
 
 
 def _origin(experience: Experience, trail: Trail, text: Text) -> Json:
+    """Where it came from and its text as it was recorded; then each amendment, of which the last is the text now."""
     entry = trail.recorded
+    first = entry.event if entry else None
+    told = first if isinstance(first, ev.ExperienceRecorded) else None
+    body = told.body if told else experience.body
     return {
         "sequence": experience.recorded,
         "time": entry.time if entry else None,
@@ -232,8 +247,34 @@ def _origin(experience: Experience, trail: Trail, text: Text) -> Json:
         "kind": experience.source.kind,
         "name": experience.source.name,
         "texts": list(experience.source.texts),
-        "body": experience.body,
-        "body_text": text(experience.body),
-        "amended": [e.sequence for e in trail.amended],
-        "retired": trail.retired.sequence if trail.retired else None,
+        "title": told.title if told else experience.title,
+        "body": body,
+        "body_text": text(body),
+        "amendments": [
+            {
+                "sequence": e.sequence,
+                "time": e.time,
+                "actor": e.actor,
+                "reason": e.event.reason,
+                "title": e.event.title,
+                "body": e.event.body,
+                "body_text": text(e.event.body),
+            }
+            for e in trail.amended
+            if isinstance(e.event, ev.ExperienceAmended)
+        ],
+        "retired": _end(trail.retired),
+    }
+
+
+def _end(entry: Entry | None) -> Json | None:
+    """Its retirement or supersession: who and why."""
+    if entry is None:
+        return None
+    return {
+        "sequence": entry.sequence,
+        "time": entry.time,
+        "actor": entry.actor,
+        "by": getattr(entry.event, "by", None),
+        "reason": getattr(entry.event, "reason", ""),
     }

@@ -190,6 +190,10 @@ class State(msgspec.Struct):
     """Blob of each judge's report -> the candidate that it was handed in for."""
     table: int = 0
     """Sequence of the newest consolidation."""
+    reversal: int = 0
+    """Sequence of the newest reversal."""
+    left: set[str] = field(default_factory=set)
+    """Rules that it evicted."""
     withdrawn: set[str] = field(default_factory=set)
     """SHA-256 of the sources and artefacts whose verdicts count nowhere, not in later stages either."""
     conflicts: dict[str, Conflict] = field(default_factory=dict)

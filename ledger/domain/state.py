@@ -106,23 +106,24 @@ def _embedded(state: State, event: ev.ExperienceEmbedded) -> None:
 
 
 def _invalidated(state: State, event: ev.StageInvalidated) -> None:
-    for name in event.stages:
-        stage = state.stages[name]
-        stage.invalid = True
-        stage.trail.append(state.sequence)
     kind, _, sha256 = event.subject.partition(":")
     if kind == "candidate":
         state.withdrawn.add(sha256)
+    _reverse(state, event)
 
 
 def _reinstated(state: State, event: ev.StageReinstated) -> None:
-    for name in event.stages:
-        stage = state.stages[name]
-        stage.invalid = False
-        stage.trail.append(state.sequence)
     kind, _, sha256 = event.subject.partition(":")
     if kind == "candidate":
         state.withdrawn.discard(sha256)
+    _reverse(state, event)
+
+
+def _reverse(state: State, event: ev.StageInvalidated | ev.StageReinstated) -> None:
+    state.reversal = state.sequence
+    for stage in (state.stages[name] for name in event.stages):
+        stage.invalid = isinstance(event, ev.StageInvalidated)
+        stage.trail.append(state.sequence)
 
 
 def _restated(state: State, event: ev.MemoryRestated) -> None:
@@ -139,7 +140,7 @@ def _restated(state: State, event: ev.MemoryRestated) -> None:
         experience.average = told.average
         experience.frozen = told.frozen
         experience.environments = {(chip, toolkit) for chip, toolkit in told.environments}
-        experience.trail.append(state.sequence)
+        experience.trail += (state.reversal, state.sequence)
         if told.average is None:
             state.averaged.discard(told.experience)
         else:
@@ -183,12 +184,10 @@ def _stage_started(state: State, event: ev.StageStarted) -> None:
 
 
 def _retrieved(state: State, event: ev.ExperiencesRetrieved) -> None:
-    sequence = state.sequence
     stage = state.stages[event.stage]
     stage.retrieved.update(dict.fromkeys(event.offered))
-    stage.trail.append(sequence)
-    for name in event.offered:
-        state.experiences[name].trail.append(sequence)
+    for trail in (stage.trail, *(state.experiences[name].trail for name in event.offered)):
+        trail.append(state.sequence)
 
 
 def _rules_presented(state: State, event: ev.RulesPresented) -> None:
@@ -201,6 +200,7 @@ def _rule_withheld(state: State, event: ev.RuleWithheld) -> None:
     stage = state.stages[event.stage]
     stage.withheld = event.experience
     stage.trail.append(state.sequence)
+    state.experiences[event.experience].trail.append(state.sequence)
 
 
 def _decided(state: State, event: ev.AdoptionDecided) -> None:
@@ -303,10 +303,9 @@ def _value_updated(state: State, event: ev.ValueUpdated) -> None:
 
 
 def _frequency_updated(state: State, event: ev.FrequencyUpdated) -> None:
-    sequence = state.sequence
     for change in event.changes:
         experience = state.experiences[change.experience]
-        experience.frequencies.append(sequence)
+        experience.frequencies.append(state.sequence)
         if change.averaged:
             experience.average = change.new
 
@@ -321,6 +320,7 @@ def _rule_distilled(state: State, event: ev.RuleDistilled) -> None:
 
 def _consolidated(state: State, _event: ev.Consolidated) -> None:
     state.table = state.sequence
+    state.left.clear()
 
 
 def _admitted(state: State, event: ev.RuleAdmitted) -> None:
@@ -339,6 +339,7 @@ def _evicted(state: State, event: ev.RuleEvicted) -> None:
     experience.resident = False
     experience.trail += (state.table, state.sequence)
     state.residents.pop(event.experience, None)
+    state.left.add(event.experience)
 
 
 _HANDLERS: dict[type[ev.Event], Callable[[State, Any], None]] = {

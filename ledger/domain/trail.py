@@ -26,6 +26,7 @@ class Trail:
     """The events that bear on one experience, picked from the log in one pass."""
 
     def __init__(self, name: str, state: State, entries: Iterable[Entry]) -> None:
+        self.name = name
         self.recorded: Entry | None = None
         self.amended: list[Entry] = []
         self.rules: list[Entry] = []
@@ -34,7 +35,9 @@ class Trail:
         self.updates: list[Entry] = []
         self.frequencies: list[tuple[int, str, ev.FrequencyChange]] = []
         self.decisions: dict[str, list[Entry]] = {}
-        self.offers: dict[str, tuple[int, ev.PoolEntry | None, str]] = {}
+        self.offers: dict[str, list[Entry]] = {}
+        self.presented: dict[str, Entry] = {}
+        self.withheld: list[Entry] = []
         self.last_table: Entry | None = None
         self.tables: dict[int, Entry] = {}
         self.scored: dict[str, Entry] = {}
@@ -42,14 +45,16 @@ class Trail:
         self.proposed: dict[tuple[str, str], Entry] = {}
         self.verified: dict[tuple[str, str], Entry] = {}
         self.reported: dict[str, Entry] = {}
-        self.reversals: dict[str, list[Entry]] = {}
-        self.restated: list[tuple[Entry, ev.Restated]] = []
+        self.reversals: list[Entry] = []
+        self.restated: list[tuple[Entry, ev.Restated, Entry | None]] = []
+        """Each with the reversal that it follows from."""
         self.revalidations: list[Entry] = []
         self.conflicts: list[Entry] = []
         for entry in entries:
             self._take(name, state, entry)
 
     def _take(self, name: str, state: State, entry: Entry) -> None:  # noqa: C901, PLR0912 - one arm an event type
+        """What names the experience, or moves it; the facts of a stage are in `_take_fact`."""
         match entry.event:
             case ev.ExperienceRecorded(experience=e) if e == name:
                 self.recorded = entry
@@ -69,18 +74,19 @@ class Trail:
                 self.frequencies.extend((entry.sequence, stage, c) for c in changes if c.experience == name)
             case ev.AdoptionDecided(stage=stage, experience=e) if e == name:
                 self.decisions.setdefault(stage, []).append(entry)
-            case ev.ExperiencesRetrieved(stage=stage, offered=offered, pool=pool, query=query) if name in offered:
-                at = next((p for p in pool if p.experience == name), None)
-                self.offers.setdefault(stage, (entry.sequence, at, query))
+            case ev.ExperiencesRetrieved(stage=stage, offered=offered) if name in offered:
+                self.offers.setdefault(stage, []).append(entry)
+            case ev.RulesPresented(stage=stage, rules=rules) if name in rules:
+                self.presented[stage] = entry
+            case ev.RuleWithheld(experience=e) if e == name:
+                self.withheld.append(entry)
             case ev.Consolidated():
                 self.last_table = entry
-            case ev.StageScored(stage=stage):
-                self.scored[stage] = entry
-            case ev.StageInvalidated(stages=stages) | ev.StageReinstated(stages=stages):
-                for stage in stages:
-                    self.reversals.setdefault(stage, []).append(entry)
+            case ev.StageInvalidated() | ev.StageReinstated():
+                self.reversals.append(entry)
             case ev.MemoryRestated(experiences=restated):
-                self.restated.extend((entry, r) for r in restated if r.experience == name)
+                because = self.reversals[-1] if self.reversals else None
+                self.restated.extend((entry, r, because) for r in restated if r.experience == name)
             case ev.RevalidationRequired(experience=e) | ev.Revalidated(experience=e) if e == name:
                 self.revalidations.append(entry)
             case ev.ConflictRecorded(first=first, second=second) if name in {first, second}:
@@ -89,6 +95,13 @@ class Trail:
                 self.conflicts.append(entry)
             case ev.ExperienceSuperseded(experience=e) if e == name:
                 self.retired = entry
+            case _:
+                self._take_fact(state, entry)
+
+    def _take_fact(self, state: State, entry: Entry) -> None:
+        match entry.event:
+            case ev.StageScored(stage=stage):
+                self.scored[stage] = entry
             case ev.OutcomeReported(stage=stage):
                 self.reported[stage] = entry
             case ev.CandidateProposed(stage=stage, candidate=c):

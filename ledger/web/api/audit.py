@@ -22,6 +22,12 @@ def why(library: str, experience: str, ledger: TheLedger, at: At = None) -> dict
     return audit.why(ledger, library, experience, at)
 
 
+@router.get("/experiences/{experience}/why-not")
+def why_not(library: str, experience: str, ledger: TheLedger, at: At = None) -> wire.WhyNot:
+    """What keeps a rule out of the resident set, by how much, and the least change that would let it in."""
+    return audit.why_not(ledger, library, experience, at)
+
+
 @router.get("/rederivation")
 def rederive(
     library: str,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -14,7 +15,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse, Response
 
 from ledger import errors, views
-from ledger.audit.tree import lacking_lines
+from ledger.audit import words
 from ledger.commands import audit, experiences, libraries
 from ledger.domain import decide
 from ledger.service import event_record
@@ -37,8 +38,20 @@ def _templates() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=jinja2.StrictUndefined
     )
+    environment.filters["linked"] = _linked
+    environment.filters["move_words"] = words.move
+    environment.filters["unscored_words"] = words.unscored
     environment.filters["id"] = lambda name: quote(str(name), safe="")
     return environment
+
+
+def _linked(text: str, head: int) -> list[tuple[str, int | None]]:
+    """Text cut at each `[sequence]` of the log, which is given with its number."""
+    parts = re.split(r"(\[\d{1,12}\])", text)
+    return [
+        (part, number if (number := int(part[1:-1]) if at % 2 else 0) and number <= head else None)
+        for at, part in enumerate(parts)
+    ]
 
 
 def _page(template: str, **facts: Any) -> HTMLResponse:
@@ -83,14 +96,13 @@ def show_experience(
     """Why an experience's rule is resident or not, with the course of its value."""
     answer = audit.why(ledger, library, experience, at or None)
     low, high = libraries.show(ledger, library).policy["value_bounds"]
-    lack = answer["what_would_it_take"]
     return _page(
         "experience.html",
         why=answer,
         base=_base(library),
         as_of=at,
         p=value_course(answer, low, high),
-        lacking=list(lacking_lines(lack)) if lack else [],
+        words=words,
     )
 
 

@@ -132,6 +132,7 @@ def test_arms_are_the_scores_with_and_without_a_rule() -> None:
         play.score(f"j{n}")
     arms = holdout.arms(play.state)["a"]
     assert (arms.presented, arms.withheld) == ([], [-0.1, 1.0, 1.0])
+    assert holdout.arms_of(play.state, "a") == arms
 
 
 def test_a_stage_that_began_while_nothing_was_held_out_is_in_neither_arm() -> None:

@@ -237,7 +237,8 @@ def evidence(item: Json) -> Iterator[str]:
 
 def frequency(item: Json) -> str:
     """The frequency now and the rule that it follows."""
-    return f"{number(item['now'])}, {item['rule']}"
+    newest = f"; its newest {len(item['course'])} changes" if len(item["course"]) >= item["kept"] else ""
+    return f"{number(item['now'])}, {item['rule']}{newest}"
 
 
 def frequencies(item: Json) -> Iterator[str]:

@@ -9,6 +9,7 @@ import msgspec
 
 from ledger.domain import consolidation, course, decide, table
 from ledger.domain import events as ev
+from ledger.domain.model import FREQUENCY_COURSE
 from ledger.domain.state import Experience, State, frequency
 from ledger.domain.trail import Entry, Text, Trail
 from ledger.domain.whatif import Hindrance, hindrance
@@ -54,6 +55,7 @@ def why(state: State, name: str, entries: Iterable[Entry], text: Text) -> Json:
                 }
                 for sequence, stage, change in trail.frequencies
             ],
+            "kept": FREQUENCY_COURSE,
         },
         "reversals": [course.reversal(entry) for entry in trail.reversals],
         "restated": [_restated(entry, told, because) for entry, told, because in trail.restated],

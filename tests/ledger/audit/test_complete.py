@@ -6,6 +6,7 @@ import json
 import re
 
 import pytest
+from hypothesis import given, settings
 
 from ledger import wire
 from ledger.audit import words
@@ -20,7 +21,9 @@ from ledger.domain.holdout import Arms
 from ledger.domain.policy import Policy
 from ledger.domain.state import evolve, initial
 from ledger.domain.trail import Entry
+from ledger.domain.whereabouts import trail_of
 from tests.ledger.audit.test_forms import stage
+from tests.ledger.histories import GOVERNED, histories
 from tests.ledger.play import Play
 
 
@@ -220,7 +223,8 @@ def test_conditions_and_the_environments_with_evidence_are_told(ledger) -> None:
 
 
 def why(play: Play, name: str):
-    entries = (Entry(n, "2026-12-01T00:00:00Z", "ann", event) for n, event in enumerate(play.events, 1))
+    """From the events that the fold noted as bearing on it, as a library is asked."""
+    entries = (Entry(n, "2026-12-01T00:00:00Z", "ann", play.events[n - 1]) for n in trail_of(play.state, name))
     return explain.why(play.state, name, entries, lambda _: "text")
 
 
@@ -284,6 +288,38 @@ def test_an_offer_says_what_its_score_was_made_of() -> None:
         "offered [9] as 1 of 2, 2 in a pool of 2 for 'tail masks': relevance 0.800 of lexical 3.500 and dense 0.700 by "
         "scores/0.6 with mini@1; with value 0.4000 then a score of 1.000"
     )
+
+
+def test_a_long_course_of_the_frequency_says_that_it_is_cut() -> None:
+    """201 changes: the newest 200 are told, and that they are not all."""
+    play = Play(Policy())
+    play.record("a")
+    for number in range(201):
+        play.played(f"s{number}", "gelu", adopted=["a"])
+    frequency = why(play, "a")["frequency"]
+    assert (len(frequency["course"]), frequency["kept"]) == (200, 200)
+    assert words.frequency(frequency).endswith("; its newest 200 changes")
+
+
+@settings(max_examples=60, deadline=None)
+@given(histories(moves=GOVERNED))
+def test_of_any_library_every_experience_has_a_whole_answer_in_every_form(play: Play) -> None:
+    """No form fails, a resident is placed where it was admitted and where it stands, and every sequence is an event."""
+    for name, item in play.state.experiences.items():
+        answer = {"library": "lib", "uplift": None, **why(play, name)}
+        text = "\n".join(why_lines(answer))
+        why_markdown(answer)
+        why_prov(answer)
+        if item.resident:
+            assert answer["admission"]["fits"]
+            assert answer["consolidation"]["fits"]
+            assert answer["what_would_it_take"] is None
+        else:
+            assert answer["what_would_it_take"] is not None
+        for sequence in map(int, re.findall(r"\[(\d+)\]", text)):
+            assert 1 <= sequence <= len(play.events)
+        moved = [i.get("update") or i.get("restated") for i in words.course(answer) if "reversal" not in i]
+        assert (moved[-1].get("new", moved[-1].get("value")) if moved else 0.0) == item.value
 
 
 def many(count: int, budget: int) -> Play:

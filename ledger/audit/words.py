@@ -23,7 +23,7 @@ def short(sha256: str | None) -> str:
 
 def _enough(value: float) -> str:
     """A bound rounded up to four digits, so that what is above what is printed is above the bound."""
-    return f"{Decimal(value).normalize(_UP):f}" if value else "0"
+    return f"{_UP.plus(Decimal(repr(value))):f}" if value else "0"
 
 
 def lacking_lines(lack: Json) -> Iterator[str]:  # noqa: C901, PLR0912 - one arm a hindrance
@@ -33,7 +33,7 @@ def lacking_lines(lack: Json) -> Iterator[str]:  # noqa: C901, PLR0912 - one arm
     if lack["no_residents"]:
         yield "the policy keeps no residents; another policy would have to"
     if lack["value_short"] is not None:
-        yield f"the value must rise by more than {_enough(lack['value_short'])}, to above 0"
+        yield f"the value must rise by more than {lack['value_short']:.4f}, to above 0"
     if lack["adoptions_missing"]:
         yield f"{lack['adoptions_missing']} more stages must adopt it"
     if lack["operators_missing"]:
@@ -70,7 +70,7 @@ def lacking_lines(lack: Json) -> Iterator[str]:  # noqa: C901, PLR0912 - one arm
     if ways:
         yield "the least that admits it, the other numbers as they are: " + ", or ".join(ways)
     elif least["value"] is None:
-        yield "no value, frequency or length alone would let it into the budget"
+        yield "no value, frequency or length alone would admit it"
 
 
 def tables(answer: Json) -> Iterator[tuple[str, Json | None]]:

@@ -196,6 +196,20 @@ def test_the_frequency_s_course_and_the_admission_are_in_every_form(ledger) -> N
         assert f"consolidation [{admitted}]: rank 1, priority 0.188" in text, form
 
 
+def test_a_bound_is_printed_so_that_what_is_above_the_print_is_above_the_bound() -> None:
+    """Rounded up to four digits, and as it is where it has no more."""
+    least = {"value": 0.000123412, "frequency": 0.1, "tokens": 7}
+    lack = {
+        "retired": False, "no_residents": False, "value_short": None, "adoptions_missing": 0, "operators_missing": 0,
+        "rule_missing": False, "conflicts": [], "above": [], "fits": False, "least": least,
+    }  # fmt: skip
+    (line,) = words.lacking_lines(lack)
+    assert line == (
+        "the least that admits it, the other numbers as they are: a value above 0.0001235, or a frequency above 0.1, "
+        "or a rule of at most 7 tokens"
+    )
+
+
 def test_values_are_chained_in_prov(ledger) -> None:
     """Each value is derived from the one before, also across a reversal; the first from the experience."""
     ledger.invalidate("lib", "stage:s2", "a cheat")

@@ -32,7 +32,7 @@ from ledger.store.sql import open_log
 from ledger.store.walk import Walker
 
 OPENED = 100_000
-ROUNDS = 5
+ROUNDS = 9
 
 
 def seconds_of(call: Callable[[], object]) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -212,7 +213,11 @@ def test_a_redacted_record_holds_before_and_after_it_is_sealed_anew(full: Log, l
 
 
 def test_a_walk_that_is_given_up_leaves_no_thread(full: Log):
-    """Nor a reader that waits for room."""
+    """Nor a reader that waits for room, nor the short turns that threads take meanwhile; walks may lie in each other."""
+    usual = sys.getswitchinterval()
     with contextlib.closing(Walker(full).events("lib", after=0, until=COUNT)) as some:
         assert next(some) == EVENTS[:BLOCK]
+        assert walked(full) == EVENTS
+        assert sys.getswitchinterval() < usual
+    assert sys.getswitchinterval() == usual
     assert not [thread for thread in threading.enumerate() if thread.name == "walk"]

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from ledger import cli, errors
+from ledger import cli
 from ledger.policy_file import policy_argument
-
-if TYPE_CHECKING:
-    from ledger.client import LedgerClient
 
 Policy = Annotated[
     str | None,
@@ -91,9 +88,38 @@ def register_library(app: typer.Typer) -> None:
             for key, value in [*facts.items(), *((f"policy.{k}", v) for k, v in policy.items())]:
                 typer.echo(f"{key}: {value}")
 
+    _register_policy(library)
     _register_import(app)
     _register_export(app)
     _register_reading(app)
+
+
+def _register_policy(library: typer.Typer) -> None:
+    @library.command("policy", epilog="Example: sagebook library policy team --set paper --reason 'as published'")
+    def policy_(
+        name: cli.Library,
+        change: Annotated[
+            str | None,
+            typer.Option("--set", help="A preset, or a JSON or TOML file of fields over the policy that holds."),
+        ] = None,
+        reason: Annotated[str, typer.Option(help="Why it is changed.")] = "",
+        db: cli.Db = None,
+        server: cli.Server = None,
+        as_json: cli.AsJson = False,
+    ) -> None:
+        """Show a library's policy, or put another in force: residents follow at once, values at their next update."""
+        if change is not None and not reason.strip():
+            raise typer.BadParameter("say why, with --reason")
+        with cli.client(db, server) as ledger:
+            found = (
+                ledger.library(name) if change is None else ledger.change_policy(name, policy_argument(change), reason)
+            )
+            if as_json:
+                cli.show({"policy_name": found.policy_name, "policy": found.policy})
+            else:
+                typer.echo(f"policy: {found.policy_name}")
+                for field, value in found.policy.items():
+                    typer.echo(f"{field}: {value}")
 
 
 def _register_import(app: typer.Typer) -> None:
@@ -107,15 +133,17 @@ def _register_import(app: typer.Typer) -> None:
         server: cli.Server = None,
         as_json: cli.AsJson = False,
     ) -> None:
-        """Import a trace into a library, new or not. A refused record names its line; those before it stay."""
+        """Import a trace into a library, new or not. A refused record names its line; those before it stay.
+
+        A new library gets the policy that is given, else the trace's own, else sage; one that is there must have it.
+        """
         if str(trace) != "-" and not trace.exists():
             typer.echo(f"sagebook: there is no trace {str(trace)!r}", err=True)
             raise typer.Exit(3)
         with cli.client(db, server) as ledger:
             wanted = policy_argument(policy) if policy else None
-            _ensure(ledger, library, wanted)
             with cli.busy(f"importing into {library}"):
-                done = ledger.import_trace(library, cli.lines_of(trace), resume=resume)
+                done = ledger.import_trace(library, cli.lines_of(trace), resume=resume, policy=wanted, create=True)
             if as_json:
                 cli.show(done)
             else:
@@ -137,31 +165,6 @@ def _register_export(app: typer.Typer) -> None:
             raise typer.BadParameter("say in which form: --trace")
         with cli.client(db, server) as ledger:
             typer.echo(ledger.export_trace(library).decode(), nl=False)
-
-
-def _ensure(ledger: LedgerClient, library: str, wanted: str | dict[str, Any] | None) -> None:
-    """Create the library, or see that the policy it has is the one asked for."""
-    try:
-        existing = ledger.library(library)
-    except errors.UnknownLibraryError:
-        ledger.create_library(library, policy=wanted or "sage")
-        return
-    if wanted is None:
-        return
-    from ledger.commands.libraries import resolve_policy  # noqa: PLC0415 - only this comparison needs the domain
-
-    asked, _ = resolve_policy(wanted)
-    differing = [k for k, v in asked.to_mapping().items() if _plain(existing.policy.get(k)) != _plain(v)]
-    if differing:
-        raise errors.PolicyError(
-            f"library {library!r} exists under another policy (they differ in {', '.join(differing)}); "
-            "import into a new library, or leave --policy out",
-            library=library,
-        )
-
-
-def _plain(value: object) -> object:
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _register_reading(app: typer.Typer) -> None:

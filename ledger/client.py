@@ -361,6 +361,11 @@ class LedgerClient(StoreCalls):
         """Link two experiences that contradict each other. Raises ConflictExistsError."""
         return self._post(wire.Conflict, f"{self._lib(library)}/conflicts", new)
 
+    def change_policy(self, library: str, policy: str | Mapping[str, Any], reason: str) -> wire.Library:
+        """Put another policy in force: a preset's name, or fields over the one that holds. Raises PolicyError."""
+        given = policy if isinstance(policy, str) else dict(policy)
+        return self._post(wire.Library, f"{self._lib(library)}/policy", wire.NewPolicy(policy=given, reason=reason))
+
     def resolve_conflict(self, library: str, conflict: str, *, loser: str | None, reason: str) -> wire.Conflict:
         """Settle a conflict; without a loser there was none."""
         path = f"{self._lib(library)}/conflicts/{quote(conflict, safe='')}/resolution"
@@ -385,16 +390,3 @@ class LedgerClient(StoreCalls):
         except errors.LedgerError:
             return None
         return found.done, found.of
-
-    def import_trace(self, library: str, lines: Iterable[bytes], *, resume: bool = False) -> wire.ImportedTrace:
-        """Import a trace (JSON lines). Raises TraceInvalidError with the line; the lines before it are stored.
-
-        With `resume`, records that the library holds already are passed over.
-        """
-        path = f"{self._lib(library)}/import"
-        sent = self._send("POST", path, content=lines, params={"resume": resume or None}, retry=False)
-        return wire.ImportedTrace.model_validate_json(sent.content)
-
-    def export_trace(self, library: str) -> bytes:
-        """The library as a trace that imports to the same state. Raises NotExpressibleError."""
-        return self._send("GET", f"{self._lib(library)}/export").content

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -22,7 +23,14 @@ class _Transport(Protocol):
     _live: bool
 
     def _send(
-        self, method: str, path: str, *, body: BaseModel | None = None, params: Mapping[str, Any] | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        body: BaseModel | None = None,
+        params: Mapping[str, Any] | None = None,
+        content: Iterable[bytes] | None = None,
+        retry: bool = True,
     ) -> httpx.Response: ...
 
     def _get(self, kind: type[_Model], path: str, **params: Any) -> _Model: ...
@@ -88,6 +96,29 @@ class StoreCalls:
     ) -> dict[str, Any]:
         """A bundle for `docs/verify_bundle.py`: a record, an earlier checkpoint, or both, against one made now."""
         return check.bundle(_Source(self, library), sequence, since)
+
+    def import_trace(
+        self: _Transport,
+        library: str,
+        lines: Iterable[bytes],
+        *,
+        resume: bool = False,
+        policy: str | Mapping[str, Any] | None = None,
+        create: bool = False,
+    ) -> wire.ImportedTrace:
+        """Import a trace (JSON lines). Raises TraceInvalidError with the line; the lines before it are stored.
+
+        With `create` or a `policy` a library that is not there is made, under `policy`, else the trace's own, else
+        `sage`; one that is there must have it. With `resume`, records that the library holds already are passed over.
+        """
+        given = policy if policy is None or isinstance(policy, str) else json.dumps(dict(policy))
+        params = {"resume": resume or None, "policy": given, "create": create or None}
+        response = self._send("POST", f"{self._lib(library)}/import", content=lines, params=params, retry=False)
+        return wire.ImportedTrace.model_validate_json(response.content)
+
+    def export_trace(self: _Transport, library: str) -> bytes:
+        """The library as a trace that imports to the same state. Raises NotExpressibleError."""
+        return self._send("GET", f"{self._lib(library)}/export").content
 
     def redact(self: _Transport, library: str, given: wire_proofs.Redaction) -> wire_proofs.Redacted:
         """Erase texts for good. Raises UnknownExperienceError, UnknownBlobError, InvalidInputError."""

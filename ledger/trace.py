@@ -1,31 +1,60 @@
-"""Traces: the log of another harness as JSON lines, taken in record by record, each whole or not at all.
+"""The trace format: the log of a library, or of another harness, as JSON lines. `docs/trace.md` describes it.
 
-Records are `experience`, `stage`, `rule` and `retire`. A stage's verdict in a trace is somebody's word, not a judge's
-report, and is recorded as such.
+A record is one thing that happened. `stage` tells a whole stage at once, its verdict somebody's word; the long form
+tells it step by step (`open`, `retrieve`, `decide`, `candidate`, `report` ..., `score`), with the judge's signed
+reports.
+What the ledger computes is in no record: an import computes it again.
 """
 
 from __future__ import annotations
 
-import codecs
-import hashlib
-from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 
-from ledger import views, wire
-from ledger.domain import decide
-from ledger.domain import events as ev
-from ledger.domain.state import State
-from ledger.errors import LedgerError, TraceInvalidError
-from ledger.service import Batch, Call, Ledger
+from ledger import wire
+
+ERASED = "[erased]"
+"""Stands in a trace for a text that a redaction took out."""
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class Origin(wire.Wire):
+    """Which log a trace was written from: `head` is the hash of its last record, in hex."""
+
+    library: str
+    sequence: wire.Count
+    head: wire.Sha256
 
 
-class ExperienceRecord(_Record):
+class LibraryRecord(wire.Wire):
+    """First line, where there is one: the policy that the library was made under."""
+
+    record: Literal["library"]
+    policy: dict[str, Any]
+    policy_name: wire.Line = "custom"
+    title: str = ""
+    origin: Origin | None = None
+
+
+class PolicyRecord(wire.Wire):
+    """Another policy holds from here on; all fields."""
+
+    record: Literal["policy"]
+    policy: dict[str, Any]
+    policy_name: wire.Line = "custom"
+    reason: wire.Reason
+
+
+class SourceOf(wire.Wire):
+    """Where an experience came from; `texts` are the texts themselves."""
+
+    kind: Literal["document", "differential", "repair", "person", "import"] = "import"
+    name: wire.Line = ""
+    texts: tuple[wire.Text, ...] = ()
+
+
+class ExperienceRecord(wire.Wire):
     """A new experience."""
 
     record: Literal["experience"]
@@ -34,9 +63,62 @@ class ExperienceRecord(_Record):
     body: wire.Text = ""
     stages: Annotated[tuple[wire.StageKind, ...], Field(min_length=1)] = ("correctness", "optimization")
     conditions: wire.Conditions = wire.Conditions()
+    source: SourceOf = SourceOf()
 
 
-class AdoptionRecord(_Record):
+class AmendRecord(wire.AmendExperience):
+    """Another text."""
+
+    record: Literal["amend"]
+    experience: wire.Id
+
+
+class RuleRecord(wire.Wire):
+    """The rule text of an experience, with its length in tokens as the source counted it."""
+
+    record: Literal["rule"]
+    experience: wire.Id
+    text: wire.Text
+    tokens: wire.Positive
+    tokenizer: str = "declared"
+    model: str = ""
+
+
+class RetireRecord(wire.Wire):
+    """An experience that is offered no more."""
+
+    record: Literal["retire"]
+    experience: wire.Id
+    reason: wire.Reason
+
+
+class SupersedeRecord(wire.Supersession):
+    """A newer experience took its place."""
+
+    record: Literal["supersede"]
+    experience: wire.Id
+
+
+class ConflictRecord(wire.NewConflict):
+    """Two experiences contradict each other."""
+
+    record: Literal["conflict"]
+
+
+class SettleRecord(wire.ConflictEnd):
+    """A conflict is settled."""
+
+    record: Literal["settle"]
+    conflict: wire.Id
+
+
+class ReversalRecord(wire.NewReversal):
+    """Verdicts were withdrawn, or count again."""
+
+    record: Literal["invalidate", "reinstate"]
+
+
+class AdoptionRecord(wire.Wire):
     """One decision; the last word of several on one experience does not undo an adoption."""
 
     experience: wire.Id
@@ -44,7 +126,7 @@ class AdoptionRecord(_Record):
     reason: wire.Reason
 
 
-class OutcomeRecord(_Record):
+class OutcomeRecord(wire.Wire):
     """Correctness: `correct`. Optimization: `first_ms`, and `best_ms` (null: nothing verified was faster)."""
 
     correct: wire.Flag | None = None
@@ -52,8 +134,8 @@ class OutcomeRecord(_Record):
     best_ms: wire.Milliseconds | None = None
 
 
-class StageRecord(_Record):
-    """A scored stage."""
+class StageRecord(wire.Wire):
+    """A whole scored stage, told where it was scored."""
 
     record: Literal["stage"]
     id: wire.Id
@@ -67,142 +149,148 @@ class StageRecord(_Record):
     model: wire.Line = "import"
 
 
-class RuleRecord(_Record):
-    """The rule text of an experience, with its length in tokens as the source counted it."""
+class TaskRecord(wire.NewTask):
+    """A task was started."""
 
-    record: Literal["rule"]
+    record: Literal["task"]
+
+
+class FinishRecord(wire.FinishTask):
+    """A task ended."""
+
+    record: Literal["finish"]
+    task: wire.Id
+
+
+class OpenRecord(wire.NewStage):
+    """A stage began; what was presented and withheld follows from the residents."""
+
+    record: Literal["open"]
+    task: wire.Id
+
+
+class PoolRecord(wire.Wire):
+    """One experience in the pool of a retrieval, with its scores."""
+
     experience: wire.Id
+    relevance: Number
+    value: Number
+    score: Number
+    lexical: Number | None = None
+    dense: Number | None = None
+
+
+class RetrieveRecord(wire.Wire):
+    """Experiences were offered in an open stage, in this order."""
+
+    record: Literal["retrieve"]
+    stage: wire.Id
+    offered: tuple[wire.Id, ...]
+    query: Annotated[str, Field(max_length=20_000)] = ""
+    pool: tuple[PoolRecord, ...] = ()
+    fusion: wire.Line = "lexical"
+    model: wire.Line = ""
+
+
+class DecideRecord(wire.Decision):
+    """A decision on one offer."""
+
+    record: Literal["decide"]
+    stage: wire.Id
+
+
+class CandidateRecord(wire.NewCandidate):
+    """A kernel was written; `source` is its text."""
+
+    record: Literal["candidate"]
+    stage: wire.Id
+
+
+class ReportRecord(wire.Report):
+    """The judge's report on a candidate, with its signature, which an import checks."""
+
+    record: Literal["report"]
+    stage: wire.Id
+    candidate: wire.Id
+
+
+class DiagnoseRecord(wire.Diagnosis):
+    """How a result was read."""
+
+    record: Literal["diagnose"]
+    stage: wire.Id
+
+
+class BlobRecord(wire.Wire):
+    """A text that a diagnosis names by its hash."""
+
+    record: Literal["blob"]
     text: wire.Text
-    tokens: wire.Positive
 
 
-class RetireRecord(_Record):
-    """An experience that is offered no more."""
+class CostRecord(wire.Cost):
+    """What a step cost."""
 
-    record: Literal["retire"]
-    experience: wire.Id
-    reason: wire.Reason
-
-
-TraceRecord = Annotated[ExperienceRecord | StageRecord | RuleRecord | RetireRecord, Field(discriminator="record")]
-_READ: TypeAdapter[ExperienceRecord | StageRecord | RuleRecord | RetireRecord] = TypeAdapter(TraceRecord)
+    record: Literal["cost"]
+    stage: wire.Id | None = None
+    task: wire.Id | None = None
 
 
-def import_trace(
-    ledger: Ledger, call: Call, library: str, lines: Iterable[bytes], *, resume: bool = False
-) -> wire.ImportedTrace:
-    """Take a trace in, line by line. Raises TraceInvalidError with the line; what came before it is stored.
+class OutcomeTold(wire.ReportedOutcome):
+    """The outcome of an open stage, by hand."""
 
-    With `resume`, records that the library holds already are passed over, so that an import that broke off goes on.
-    """
-    with ledger.reading(library) as state:
-        before = state.sequence
-    records = 0
-    for number, line in enumerate(lines, 1):
-        if number == 1:
-            line = line.removeprefix(codecs.BOM_UTF8)  # noqa: PLW2901 - the mark is no part of the first record
-        if not line.strip():
-            continue
-        records += _import_line(ledger, call, library, number, line, resume=resume)
-    with ledger.reading(library) as state:
-        return wire.ImportedTrace(records=records, events=state.sequence - before, sequence=state.sequence)
+    record: Literal["outcome"]
+    stage: wire.Id
 
 
-def _held(state: State, record: ExperienceRecord | StageRecord | RuleRecord | RetireRecord) -> bool:
-    """Whether the library holds this very record; the same id with another content is left to be refused."""
-    match record:
-        case ExperienceRecord():
-            known = state.experiences.get(record.id)
-            return known is not None and known.body == hashlib.sha256(record.body.encode()).hexdigest()
-        case StageRecord():
-            stage = state.stages.get(record.id)
-            return (
-                stage is not None
-                and stage.status == "scored"
-                and (stage.task, stage.operator, stage.kind) == (record.task, record.operator, record.kind)
-                and tuple(stage.retrieved) == tuple(dict.fromkeys(record.retrieved))
-                and stage.outcome is not None
-                and (stage.outcome.correct, stage.outcome.first_ms, stage.outcome.best_ms)
-                == (record.outcome.correct, record.outcome.first_ms, record.outcome.best_ms)
-            )
-        case RuleRecord():
-            known = state.experiences.get(record.experience)
-            return known is not None and known.rule == hashlib.sha256(record.text.encode()).hexdigest()
-        case RetireRecord():
-            known = state.experiences.get(record.experience)
-            return known is not None and known.retired
+class ScoreRecord(wire.Wire):
+    """An open stage was closed with a score."""
+
+    record: Literal["score"]
+    stage: wire.Id
 
 
-def _import_line(ledger: Ledger, call: Call, library: str, number: int, line: bytes, *, resume: bool) -> bool:
-    try:
-        record = _READ.validate_json(line)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise TraceInvalidError(number, f"{where or 'record'}: {first['msg']}", "trace-invalid") from None
+class AbandonRecord(wire.Abandonment):
+    """An open stage was closed without a score."""
 
-    def command(batch: Batch) -> None:
-        if resume and _held(batch.state, record):
-            return
-        match record:
-            case ExperienceRecord():
-                _experience(batch, record)
-            case StageRecord():
-                _stage(batch, record)
-            case RuleRecord():
-                _rule(batch, record)
-            case RetireRecord():
-                batch.emit(decide.retire_experience(batch.state, record.experience, record.reason))
-
-    try:
-        taken: list[int] = []
-        ledger.execute(library, Call(actor=call.actor), command, lambda batch: taken.append(len(batch.events)))
-    except LedgerError as error:
-        raise TraceInvalidError(number, error.message, error.code) from error
-    return bool(taken[-1])
+    record: Literal["abandon"]
+    stage: wire.Id
 
 
-def _experience(batch: Batch, record: ExperienceRecord) -> None:
-    batch.emit(
-        decide.record_experience(
-            batch.state,
-            ev.ExperienceRecorded(
-                experience=record.id,
-                title=record.title,
-                body=batch.blob(record.body),
-                stages=tuple(dict.fromkeys(record.stages)),
-                source=ev.Source(kind="import"),
-                conditions=views.conditions(record.conditions),
-            ),
-        )
-    )
+TraceRecord = (
+    LibraryRecord
+    | PolicyRecord
+    | ExperienceRecord
+    | AmendRecord
+    | RuleRecord
+    | RetireRecord
+    | SupersedeRecord
+    | ConflictRecord
+    | SettleRecord
+    | ReversalRecord
+    | StageRecord
+    | TaskRecord
+    | FinishRecord
+    | OpenRecord
+    | RetrieveRecord
+    | DecideRecord
+    | CandidateRecord
+    | ReportRecord
+    | DiagnoseRecord
+    | BlobRecord
+    | CostRecord
+    | OutcomeTold
+    | ScoreRecord
+    | AbandonRecord
+)
+_READ: TypeAdapter[TraceRecord] = TypeAdapter(Annotated[TraceRecord, Field(discriminator="record")])
 
 
-def _rule(batch: Batch, record: RuleRecord) -> None:
-    rule = ev.RuleDistilled(
-        experience=record.experience, text=batch.blob(record.text), tokens=record.tokens, tokenizer="declared"
-    )
-    batch.emit(decide.distill_rule(batch.state, rule))
+def read(line: bytes) -> TraceRecord:
+    """One line as a record. Raises pydantic.ValidationError."""
+    return _READ.validate_json(line)
 
 
-def _stage(batch: Batch, record: StageRecord) -> None:
-    state = batch.state
-    if record.task not in state.tasks:
-        task = ev.TaskStarted(
-            task=record.task, operator=record.operator, level=record.level, model=record.model, budget=1
-        )
-        batch.emit(decide.start_task(state, task))
-    opened = ev.StageStarted(
-        stage=record.id, task=record.task, kind=record.kind, operator=record.operator, basis="reported"
-    )
-    batch.emit(decide.open_stage(state, opened))
-    retrieved = tuple(dict.fromkeys(record.retrieved))
-    batch.emit(decide.retrieve(state, ev.ExperiencesRetrieved(stage=record.id, query="", pool=(), offered=retrieved)))
-    decisions = [
-        ev.AdoptionDecided(stage=record.id, experience=item.experience, adopted=item.adopted, reason=item.reason)
-        for item in record.adoptions
-    ]
-    batch.emit(decide.decide_adoptions(state, record.id, decisions))
-    told = ev.OutcomeReported(stage=record.id, source="trace", **record.outcome.model_dump())
-    batch.emit(decide.report_outcome(state, told))
-    batch.emit(decide.score_stage(state, record.id))
+def canonical(record: TraceRecord) -> bytes:
+    """The record's JSON with every field, so that equal records are equal bytes."""
+    return record.model_dump_json().encode()

@@ -127,6 +127,7 @@ def facts(given: wire.Report, *, stage: str, candidate: str, source: str, operat
             judge=given.judge_key,
             summary=report.summary if report.outcome == "compile_error" else "",
             artefact=report.candidate.artefact_sha256,
+            signature=given.signature,
         )
     ]
     if report.outcome == "compile_error":

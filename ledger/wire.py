@@ -406,6 +406,14 @@ class Score(Wire):
     awaiting_distillation: list[str]
 
 
+class NewPolicy(Wire):
+    """`policy` is a preset's name, or a mapping of fields over the policy that holds."""
+
+    policy: str | dict[str, Any]
+    reason: Reason
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="constants")
+
+
 # --- governance ----------------------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 from ledger import views, wire
 from ledger.domain import events as ev
 from ledger.domain import govern, reversal
+from ledger.domain.policy import from_mapping, preset
 from ledger.domain.rederive import had_not_been_scored
 from ledger.service import Batch, Call, Ledger
 
@@ -54,6 +55,42 @@ def conflicts(ledger: Ledger, library: str) -> wire.Conflicts:
         return wire.Conflicts(items=[views.conflict(item) for item in state.conflicts.values()])
 
 
+def reverse_in(
+    ledger: Ledger,
+    batch: Batch,
+    library: str,
+    given: wire.NewReversal,
+    direction: Literal["invalidate", "reinstate"],
+) -> None:
+    """Decide on a reversal and on what it comes to; what comes before it in the log must be stored."""
+    chosen = govern.invalidate if direction == "invalidate" else govern.reinstate
+    before = batch.state.sequence
+    decided = chosen(batch.state, given.subject, given.reason, given.by)
+    batch.emit(decided)
+    if not any(event.stages for event in decided):
+        # A candidate that no score rests on yet.
+        return
+    invalid = frozenset(name for name, stage in batch.state.stages.items() if stage.invalid)
+    facts = (r.event for r in ledger.recorded(library, until=before))
+    true = had_not_been_scored(facts, invalid)
+    batch.emit(reversal.restate(batch.state, true, given.subject))
+
+
+def change_policy(ledger: Ledger, call: Call, library: str, given: wire.NewPolicy) -> wire.Library | bytes:
+    """Put another policy in force: a preset, or fields over the one that holds. Values move at their next update."""
+
+    def command(batch: Batch) -> None:
+        now = batch.state.policy
+        if isinstance(given.policy, str):
+            policy, name = preset(given.policy), given.policy
+        else:
+            policy, name = from_mapping(given.policy, now), "custom"
+        batch.emit(govern.change_policy(batch.state, policy, name, given.reason))
+        batch.emit(govern.reconsolidate(batch.state, "policy", name))
+
+    return ledger.execute(library, call, command, lambda batch: views.library(library, batch.state))
+
+
 def reverse(
     ledger: Ledger,
     call: Call,
@@ -64,17 +101,7 @@ def reverse(
     """Take back the credit of scored stages, or give it back: state and residents follow."""
 
     def command(batch: Batch) -> None:
-        chosen = govern.invalidate if direction == "invalidate" else govern.reinstate
-        before = batch.state.sequence
-        decided = chosen(batch.state, given.subject, given.reason, given.by)
-        batch.emit(decided)
-        if not any(event.stages for event in decided):
-            # A candidate that no score rests on yet.
-            return
-        invalid = frozenset(name for name, stage in batch.state.stages.items() if stage.invalid)
-        facts = (r.event for r in ledger.recorded(library, until=before))
-        true = had_not_been_scored(facts, invalid)
-        batch.emit(reversal.restate(batch.state, true, given.subject))
+        reverse_in(ledger, batch, library, given, direction)
 
     def answer(batch: Batch) -> wire.Reversal:
         first = batch.numbered()[0]

@@ -191,9 +191,12 @@ def _against(state: State, name: str, admitted: set[str], without: str | None) -
 
 
 def consolidate(state: State, trigger: Trigger, subject: str, overlay: Overlay = NOTHING) -> list[ev.Event]:
-    """The events of one consolidation; none where the policy keeps no residents."""
+    """The events of one consolidation. Where the policy keeps no residents, those of an earlier one leave."""
     if state.policy.consolidation == "none":
-        return []
+        return [
+            ev.RuleEvicted(experience=name, subject=subject, reason="the policy keeps no residents")
+            for name in sorted(state.residents)
+        ]
     placed = _placed(state, overlay)
     residents = {place[2] for place in placed if place[5]}
     result: list[ev.Event] = [table(state, placed, trigger, subject)]

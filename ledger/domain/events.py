@@ -308,6 +308,8 @@ class CandidateCompiled(Event, frozen=True, kw_only=True):
     summary: str = ""
     artefact: str | None = None
     """SHA-256 of the shared object that was run."""
+    signature: str = ""
+    """The judge's signature of the report, base64."""
 
 
 class CandidateVerified(Event, frozen=True, kw_only=True):

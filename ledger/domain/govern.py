@@ -7,7 +7,17 @@ from typing import Literal
 from ledger import errors
 from ledger.domain import consolidation, decide, reversal
 from ledger.domain import events as ev
+from ledger.domain.policy import Policy
 from ledger.domain.state import State
+
+
+def change_policy(state: State, policy: Policy, name: str, reason: str) -> list[ev.Event]:
+    """Put another policy in force from here on. The resident set follows in `reconsolidate`."""
+    if policy == state.policy:
+        raise errors.InvalidInputError(
+            f"the policy {name!r} is the one that holds ({state.policy_name!r}); give one that differs", policy=name
+        )
+    return [ev.PolicyChanged(policy=policy, policy_name=name, reason=reason)]
 
 
 def supersede_experience(state: State, name: str, by: str, reason: str) -> list[ev.Event]:

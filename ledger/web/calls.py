@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, cast
+import json
+from typing import Annotated, Any, cast
 from urllib.parse import unquote
 
 from fastapi import Depends, Header, Query, Request, Response
 from pydantic import BaseModel
 
+from ledger.errors import PolicyError
 from ledger.service import Call, Ledger
 
 
@@ -40,6 +42,17 @@ async def _call(
 
 
 TheCall = Annotated[Call, Depends(_call)]
+
+
+def policy_given(text: str) -> str | dict[str, Any]:
+    """A policy as a query parameter: a preset's name, or a JSON object of fields. Raises PolicyError."""
+    if not text.lstrip().startswith("{"):
+        return text
+    try:
+        found: dict[str, Any] = json.loads(text)
+    except ValueError as error:
+        raise PolicyError(f"the policy is not a JSON object: {error}") from None
+    return found
 
 
 def reply(answer: BaseModel | bytes | None, status: int = 200) -> Response:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query
@@ -10,8 +9,7 @@ from fastapi import APIRouter, Header, Query
 from ledger import wire
 from ledger.commands import audit
 from ledger.domain.costs import Group
-from ledger.errors import PolicyError
-from ledger.web.calls import At, TheLedger
+from ledger.web.calls import At, TheLedger, policy_given
 
 router = APIRouter(prefix="/v1/libraries/{library}", tags=["audit"])
 
@@ -41,12 +39,7 @@ def rederive(
     ] = None,
 ) -> wire.Rederivation:
     """Recompute from the facts and compare, event by event or side by side."""
-    given: str | dict[str, Any] | None = policy
-    if policy is not None and policy.lstrip().startswith("{"):
-        try:
-            given = json.loads(policy)
-        except ValueError as error:
-            raise PolicyError(f"the policy is not a JSON object: {error}") from None
+    given = None if policy is None else policy_given(policy)
     with ledger.progress.telling(x_progress) as tell:
         return audit.rederivation(ledger, library, given, tell)
 

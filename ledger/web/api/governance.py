@@ -35,6 +35,12 @@ def resolve_conflict(library: str, conflict: str, end: wire.ConflictEnd, ledger:
     return reply(governance.resolve_conflict(ledger, call, library, conflict, end))
 
 
+@router.post("/policy", response_model=wire.Library)
+def change_policy(library: str, given: wire.NewPolicy, ledger: TheLedger, call: TheCall) -> Response:
+    """Put another policy in force from here on; the resident set is rebuilt, values stand until their next update."""
+    return reply(governance.change_policy(ledger, call, library, given))
+
+
 @router.post("/invalidations", response_model=wire.Reversal, status_code=201)
 def invalidate(library: str, given: wire.NewReversal, ledger: TheLedger, call: TheCall) -> Response:
     """Withdraw the verdicts of a stage, a task, or all that rests on a candidate's hash; credit is taken back."""

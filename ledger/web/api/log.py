@@ -13,9 +13,9 @@ from starlette.concurrency import run_in_threadpool
 from ledger import wire
 from ledger.commands import proofs
 from ledger.service import Call, event_record
-from ledger.trace import import_trace
+from ledger.trace_read import import_trace
 from ledger.transfer import export_trace
-from ledger.web.calls import TheActor, TheLedger, reply
+from ledger.web.calls import TheActor, TheLedger, policy_given, reply
 from ledger.wire_proofs import VerificationRequest
 
 router = APIRouter(prefix="/v1/libraries/{library}", tags=["log"])
@@ -79,13 +79,21 @@ async def import_lines(
     ledger: TheLedger,
     actor: TheActor,
     resume: Annotated[bool, Query(description="Pass over records that the library holds.")] = False,
+    create: Annotated[bool, Query(description="Make the library where there is none.")] = False,
+    policy: Annotated[
+        str | None,
+        Query(description="Policy of a library to make, a preset's name or fields as JSON; one there must have it."),
+    ] = None,
 ) -> Response:
     """Import a trace (JSON lines). A bad record is refused by line; the records before it are stored."""
+    wanted = None if policy is None else policy_given(policy)
     with tempfile.SpooledTemporaryFile(max_size=_SPOOL_BYTES) as spool:
         async for part in request.stream():
             await run_in_threadpool(spool.write, part)
         spool.seek(0)
-        answer = await run_in_threadpool(import_trace, ledger, Call(actor=actor), library, spool, resume=resume)
+        answer = await run_in_threadpool(
+            import_trace, ledger, Call(actor=actor), library, spool, resume=resume, policy=wanted, create=create
+        )
     return reply(answer)
 
 

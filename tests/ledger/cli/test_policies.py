@@ -69,3 +69,32 @@ def test_an_import_under_another_policy_than_the_library_s(lib: Run) -> None:
     ended = lib("import", "lib", "-", "--policy", "paper", code=2, stdin="")
     assert "failure_score, value_bounds" in ended.err
     lib("import", "lib", "-", "--policy", "sage", stdin="")
+
+
+def test_a_policy_is_changed_with_a_reason_and_residents_follow(lib: Run, tmp_path: Path) -> None:
+    """`hot` is resident; without room for it, it leaves; the event says why, and the log re-derives."""
+    assert lib("state", "lib", "--json").json["experiences"]["hot"]["resident"]
+    folder_policy = tmp_path / "small.json"
+    folder_policy.write_text('{"budget_tokens": 1}')
+    changed = lib("library", "policy", "lib", "--set", str(folder_policy), "--reason", "short contexts", "--json").json
+    assert (changed["policy_name"], changed["policy"]["budget_tokens"]) == ("custom", 1)
+    assert not lib("state", "lib", "--json").json["experiences"]["hot"]["resident"]
+    event = [json.loads(e) for e in lib("events", "lib", "--json").out.splitlines()]
+    told = next(e for e in event if e["type"] == "library.policy_changed")
+    assert told["payload"]["reason"] == "short contexts"
+    assert lib("rederive", "lib", "--json").json["first_difference"] is None
+    assert "budget_tokens: 1\n" in lib("library", "policy", "lib").out
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "says"),
+    [
+        (("--set", "paper"), 2, "--reason"),
+        (("--set", "papr", "--reason", "r"), 2, "did you mean 'paper'"),
+        (("--set", "sage", "--reason", "r"), 2, "is the one that holds"),
+    ],
+)
+def test_a_change_of_policy_that_is_none_is_refused(run: Run, given: tuple[str, ...], code: int, says: str) -> None:
+    """Without a reason, of an unknown name, or to what holds already."""
+    run("library", "create", "lib")
+    assert says in run("library", "policy", "lib", *given, code=code).err

@@ -9,7 +9,7 @@ from ledger.bootstrap import memory_ledger
 from ledger.commands import libraries
 from ledger.domain import events as ev
 from ledger.service import Call
-from ledger.trace import import_trace
+from ledger.trace_read import import_trace
 from ledger.wire import NewLibrary
 
 CASES = sorted((Path(__file__).parents[2] / "cases" / "memory").glob("*.trace.jsonl"))

@@ -110,9 +110,9 @@ def client(db: str | None, server: str | None) -> Iterator[LedgerClient]:
         if not isinstance(error, ValidationError):
             raise
         # What was typed does not fit the request that it was to become.
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or error.title
-        fail(errors.InvalidInputError(f"{where} is wrong: {first['msg']}; it was {first['input']!r:.200}"))
+        from ledger.words import told  # noqa: PLC0415
+
+        fail(errors.RequestInvalidError(told(error.errors())))
 
 
 @contextmanager

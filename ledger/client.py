@@ -22,6 +22,7 @@ from ledger import errors, wire
 from ledger.client_store import StoreCalls
 from ledger.policy_file import policy_argument
 from ledger.progress import Tell, watching
+from ledger.words import made, step
 
 __all__ = ["LedgerClient", "policy_argument"]
 
@@ -45,9 +46,6 @@ def _raise_problem(response: httpx.Response) -> None:
         body = {}
     code = str(body.get("code", "ledger-error"))
     detail = str(body.get("detail") or f"the ledger answered {response.status_code}: {response.text[:500]}")
-    listed = body.get("errors")
-    if isinstance(listed, list) and listed:
-        detail += ": " + "; ".join(f"{item.get('pointer')}: {item.get('message')}" for item in listed)
     kind = _error_classes().get(code, errors.LedgerError)
     error = kind.__new__(kind)
     facts = {
@@ -135,13 +133,13 @@ class LedgerClient(StoreCalls):
 
     @staticmethod
     def _lib(library: str) -> str:
-        return f"/v1/libraries/{quote(library, safe='')}"
+        return f"/v1/libraries/{step('library', library)}"
 
     def _stage(self, library: str, stage: str) -> str:
-        return f"{self._lib(library)}/stages/{quote(stage, safe='')}"
+        return f"{self._lib(library)}/stages/{step('stage', stage)}"
 
     def _experience(self, library: str, experience: str) -> str:
-        return f"{self._lib(library)}/experiences/{quote(experience, safe='')}"
+        return f"{self._lib(library)}/experiences/{step('experience', experience)}"
 
     # --- libraries -------------------------------------------------------------------------------------------------
 
@@ -150,7 +148,9 @@ class LedgerClient(StoreCalls):
     ) -> wire.Library:
         """Open a library. Raises LibraryExistsError, PolicyError."""
         given = policy if isinstance(policy, str) else dict(policy)
-        return self._post(wire.Library, "/v1/libraries", wire.NewLibrary(library=library, policy=given, title=title))
+        return self._post(
+            wire.Library, "/v1/libraries", made(wire.NewLibrary, library=library, policy=given, title=title)
+        )
 
     def libraries(self) -> list[wire.Library]:
         """All libraries, by name."""
@@ -212,7 +212,7 @@ class LedgerClient(StoreCalls):
     def retire_experience(self, library: str, experience: str, reason: str) -> wire.Experience:
         """Offer it no more."""
         path = f"{self._experience(library, experience)}/retirement"
-        return self._post(wire.Experience, path, wire.Retirement(reason=reason))
+        return self._post(wire.Experience, path, made(wire.Retirement, reason=reason))
 
     # --- tasks and stages ------------------------------------------------------------------------------------------
 
@@ -222,7 +222,7 @@ class LedgerClient(StoreCalls):
 
     def task(self, library: str, task: str) -> wire.Task:
         """One task with its stages and candidates. Raises UnknownTaskError."""
-        return self._get(wire.Task, f"{self._lib(library)}/tasks/{quote(task, safe='')}")
+        return self._get(wire.Task, f"{self._lib(library)}/tasks/{step('task', task)}")
 
     def tasks(self, library: str) -> list[wire.Task]:
         """All tasks in the order in which they were started."""
@@ -237,12 +237,12 @@ class LedgerClient(StoreCalls):
 
     def finish_task(self, library: str, task: str, *, summary: str = "") -> wire.Task:
         """End the attempt. Raises StageOpenError while a stage is open."""
-        path = f"{self._lib(library)}/tasks/{quote(task, safe='')}/finish"
-        return self._post(wire.Task, path, wire.FinishTask(summary=summary))
+        path = f"{self._lib(library)}/tasks/{step('task', task)}/finish"
+        return self._post(wire.Task, path, made(wire.FinishTask, summary=summary))
 
     def open_stage(self, library: str, task: str, new: wire.NewStage) -> wire.OpenedStage:
         """Begin a stage; the answer carries the resident rules."""
-        return self._post(wire.OpenedStage, f"{self._lib(library)}/tasks/{quote(task, safe='')}/stages", new)
+        return self._post(wire.OpenedStage, f"{self._lib(library)}/tasks/{step('task', task)}/stages", new)
 
     def stage(self, library: str, stage: str) -> wire.Stage:
         """One stage as it stands. Raises UnknownStageError."""
@@ -250,13 +250,13 @@ class LedgerClient(StoreCalls):
 
     def retrieve(self, library: str, stage: str, query: str, *, limit: int | None = None) -> list[wire.Offered]:
         """Experiences relevant to the query, re-ranked by value, recorded as offered."""
-        body = wire.Retrieval(query=query, limit=limit)
+        body = made(wire.Retrieval, query=query, limit=limit)
         return self._post(wire.Retrieved, f"{self._stage(library, stage)}/retrievals", body).offered
 
     def decide(self, library: str, stage: str, decisions: Iterable[wire.Decision]) -> wire.Stage:
         """Say of offers whether they were adopted, and why. Raises NotOfferedError."""
         return self._post(
-            wire.Stage, f"{self._stage(library, stage)}/decisions", wire.Decisions(decisions=list(decisions))
+            wire.Stage, f"{self._stage(library, stage)}/decisions", made(wire.Decisions, decisions=list(decisions))
         )
 
     def propose_candidate(self, library: str, stage: str, new: wire.NewCandidate) -> wire.Candidate:
@@ -265,7 +265,7 @@ class LedgerClient(StoreCalls):
 
     def report(self, library: str, stage: str, candidate: str, report: wire.Report) -> wire.Candidate:
         """Hand in the judge's signed report on a candidate. Raises ReportInvalidError."""
-        path = f"{self._stage(library, stage)}/candidates/{quote(candidate, safe='')}/report"
+        path = f"{self._stage(library, stage)}/candidates/{step('candidate', candidate)}/report"
         return self._post(wire.Candidate, path, report)
 
     def diagnose(self, library: str, stage: str, diagnosis: wire.Diagnosis) -> wire.Appended:
@@ -286,7 +286,9 @@ class LedgerClient(StoreCalls):
 
     def abandon_stage(self, library: str, stage: str, reason: str) -> wire.Stage:
         """Close the stage without a score."""
-        return self._post(wire.Stage, f"{self._stage(library, stage)}/abandonment", wire.Abandonment(reason=reason))
+        return self._post(
+            wire.Stage, f"{self._stage(library, stage)}/abandonment", made(wire.Abandonment, reason=reason)
+        )
 
     # --- log, blobs, audit -----------------------------------------------------------------------------------------
 
@@ -311,7 +313,7 @@ class LedgerClient(StoreCalls):
 
     def blob(self, library: str, sha256: str) -> bytes:
         """The content of a blob. Raises UnknownBlobError."""
-        return self._send("GET", f"{self._lib(library)}/blobs/{sha256}").content
+        return self._send("GET", f"{self._lib(library)}/blobs/{step('blob', sha256)}").content
 
     def why(self, library: str, experience: str, *, at: int | str | None = None) -> dict[str, Any]:
         """Why a rule is resident or not, now or as of a sequence or time, back to measurements and code."""
@@ -338,19 +340,19 @@ class LedgerClient(StoreCalls):
         self, library: str, subject: str, reason: str, *, by: Literal["person", "judge"] = "person"
     ) -> wire.Reversal:
         """Withdraw verdicts: `stage:ID`, `task:ID` or `candidate:SHA256`. Raises NothingToReverseError."""
-        body = wire.NewReversal(subject=subject, reason=reason, by=by)
+        body = made(wire.NewReversal, subject=subject, reason=reason, by=by)
         return self._post(wire.Reversal, f"{self._lib(library)}/invalidations", body)
 
     def reinstate(
         self, library: str, subject: str, reason: str, *, by: Literal["person", "judge"] = "person"
     ) -> wire.Reversal:
         """Let withdrawn verdicts count again."""
-        body = wire.NewReversal(subject=subject, reason=reason, by=by)
+        body = made(wire.NewReversal, subject=subject, reason=reason, by=by)
         return self._post(wire.Reversal, f"{self._lib(library)}/reinstatements", body)
 
     def supersede(self, library: str, experience: str, by: str, reason: str) -> wire.Experience:
         """Put a newer experience in the place of an older one."""
-        body = wire.Supersession(by=by, reason=reason)
+        body = made(wire.Supersession, by=by, reason=reason)
         return self._post(wire.Experience, f"{self._experience(library, experience)}/supersession", body)
 
     def conflicts(self, library: str) -> list[wire.Conflict]:
@@ -364,12 +366,14 @@ class LedgerClient(StoreCalls):
     def change_policy(self, library: str, policy: str | Mapping[str, Any], reason: str) -> wire.Library:
         """Put another policy in force: a preset's name, or fields over the one that holds. Raises PolicyError."""
         given = policy if isinstance(policy, str) else dict(policy)
-        return self._post(wire.Library, f"{self._lib(library)}/policy", wire.NewPolicy(policy=given, reason=reason))
+        return self._post(
+            wire.Library, f"{self._lib(library)}/policy", made(wire.NewPolicy, policy=given, reason=reason)
+        )
 
     def resolve_conflict(self, library: str, conflict: str, *, loser: str | None, reason: str) -> wire.Conflict:
         """Settle a conflict; without a loser there was none."""
-        path = f"{self._lib(library)}/conflicts/{quote(conflict, safe='')}/resolution"
-        return self._post(wire.Conflict, path, wire.ConflictEnd(loser=loser, reason=reason))
+        path = f"{self._lib(library)}/conflicts/{step('conflict', conflict)}/resolution"
+        return self._post(wire.Conflict, path, made(wire.ConflictEnd, loser=loser, reason=reason))
 
     def rederive(
         self, library: str, *, policy: str | Mapping[str, Any] | None = None, tell: Tell | None = None

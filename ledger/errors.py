@@ -45,6 +45,19 @@ class InvalidInputError(LedgerError):
     code = "invalid-input"
 
 
+class NameInvalidError(InvalidInputError):
+    """A name that nothing can have."""
+
+    code = "name-invalid"
+
+    def __init__(self, what: str, name: str) -> None:
+        super().__init__(
+            f"no {what} can be named {name!r}: a name has 1 to 200 characters, does not begin with a blank, and holds "
+            "no `/`, `?`, `#`, `%` and no control character; `.` and `..` are none either",
+            name=name,
+        )
+
+
 class PolicyError(InvalidInputError):
     """A policy field is unknown, of the wrong kind or out of range."""
 
@@ -251,6 +264,19 @@ class UnknownCandidateError(NotFoundError):
 
     def __init__(self, candidate: str) -> None:
         super().__init__(f"there is no candidate {candidate!r} in this stage; propose it first", candidate=candidate)
+
+
+class UnknownHashError(NotFoundError):
+    """No candidate of the library has this source or artefact."""
+
+    code = "candidate-hash-unknown"
+
+    def __init__(self, sha256: str) -> None:
+        super().__init__(
+            f"no candidate of the library has the source or the artefact {sha256!r}; `sagebook why` shows the hashes "
+            "of the candidates behind a score, as 64 hexadecimal digits",
+            sha256=sha256,
+        )
 
 
 class CandidateExistsError(ConflictError):

@@ -59,7 +59,7 @@ class ExperienceRecord(wire.Wire):
 
     record: Literal["experience"]
     id: wire.Id
-    title: wire.Line
+    title: wire.Title
     body: wire.Text = ""
     stages: Annotated[tuple[wire.StageKind, ...], Field(min_length=1)] = ("correctness", "optimization")
     conditions: wire.Conditions = wire.Conditions()
@@ -78,7 +78,7 @@ class RuleRecord(wire.Wire):
 
     record: Literal["rule"]
     experience: wire.Id
-    text: wire.Text
+    text: wire.RuleText
     tokens: wire.Positive
     tokenizer: str = "declared"
     model: str = ""
@@ -123,7 +123,7 @@ class AdoptionRecord(wire.Wire):
 
     experience: wire.Id
     adopted: wire.Flag
-    reason: wire.Reason
+    reason: Annotated[str, Field(min_length=1, max_length=20_000)]
 
 
 class OutcomeRecord(wire.Wire):
@@ -140,7 +140,7 @@ class StageRecord(wire.Wire):
     record: Literal["stage"]
     id: wire.Id
     task: wire.Id
-    operator: wire.Line
+    operator: wire.Title
     kind: wire.StageKind
     retrieved: tuple[wire.Id, ...]
     adoptions: tuple[AdoptionRecord, ...]

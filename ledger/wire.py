@@ -14,6 +14,12 @@ def _not_a_step(name: str) -> str:
     return name
 
 
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("is blank; say something")
+    return text
+
+
 StageKind = Literal["correctness", "optimization"]
 Id = Annotated[
     str,
@@ -31,7 +37,10 @@ Milliseconds = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Text = Annotated[str, Field(max_length=4_000_000)]
 Line = Annotated[str, Field(max_length=20_000)]
-Reason = Annotated[str, Field(min_length=1, max_length=20_000)]
+Reason = Annotated[str, Field(max_length=20_000), AfterValidator(_not_blank)]
+"""What a person reads later; never blank."""
+Title = Annotated[str, Field(max_length=20_000), AfterValidator(_not_blank)]
+RuleText = Annotated[str, Field(max_length=4_000_000), AfterValidator(_not_blank)]
 
 
 class Wire(BaseModel):
@@ -103,7 +112,7 @@ class Source(Wire):
 
 class NewExperience(Wire):
     experience: Id
-    title: Line
+    title: Title
     body: Text
     stages: tuple[StageKind, ...] = ("correctness", "optimization")
     conditions: Conditions = Conditions()
@@ -111,7 +120,7 @@ class NewExperience(Wire):
 
 
 class AmendExperience(Wire):
-    title: Line
+    title: Title
     body: Text
     reason: Reason
 
@@ -123,7 +132,7 @@ class Retirement(Wire):
 class NewRule(Wire):
     """`tokens` may be given with the `tokenizer` that counted; else the ledger estimates from bytes and says so."""
 
-    text: Text
+    text: RuleText
     tokens: Positive | None = None
     tokenizer: str = "declared"
     model: str = ""
@@ -184,9 +193,9 @@ class State(Wire):
 
 class NewTask(Wire):
     task: Id
-    operator: Line
+    operator: Title
     level: Whole = 0
-    model: Line
+    model: Title
     budget: Annotated[int, Field(strict=True, gt=0, le=100_000)] = 30
     family: str = ""
     dtype: str = ""
@@ -227,7 +236,7 @@ class Tasks(Wire):
 class NewStage(Wire):
     stage: Id
     kind: StageKind
-    operator: Line | None = None
+    operator: Title | None = None
     """The task's operator where it is absent."""
     basis: Literal["judged", "reported"] = "judged"
 
@@ -263,7 +272,7 @@ class OpenedStage(Wire):
 
 
 class Retrieval(Wire):
-    query: Annotated[str, Field(min_length=1, max_length=20_000)]
+    query: Title
     limit: Annotated[int, Field(strict=True, gt=0, le=1000)] | None = None
     stale: Flag = True
     """False: leave out what needs revalidation where the task runs."""
@@ -333,7 +342,7 @@ class Report(Wire):
 
 
 class Diagnosis(Wire):
-    tool: Line
+    tool: Title
     hypothesis: Line
     evidence: Line
     next_step: Line

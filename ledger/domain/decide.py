@@ -292,6 +292,10 @@ def incur_cost(state: State, event: ev.CostIncurred) -> list[ev.Event]:
     """A cost may be known only after its stage was closed, so it is taken at any time."""
     if event.stage is not None:
         stage_of(state, event.stage)
+    if event.task is not None:
+        task_of(state, event.task)
+    if event.experience is not None:
+        experience_of(state, event.experience)
     return [event]
 
 

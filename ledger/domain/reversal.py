@@ -12,7 +12,7 @@ def stages_of(state: State, subject: str) -> tuple[str, ...]:
     """The scored stages that a subject names: `stage:ID`, `task:ID` or `candidate:SHA256` of a source or an artefact.
 
     A candidate's hash names the stages whose score was read from it. Raises UnknownStageError, UnknownTaskError,
-    UnknownCandidateError, InvalidInputError.
+    UnknownHashError, InvalidInputError.
     """
     kind, _, name = subject.partition(":")
     if kind == "stage":
@@ -43,7 +43,7 @@ def _resting_on(state: State, sha256: str) -> list[str]:
         if stage.first in resting or stage.best in resting:
             found.append(stage.id)
     if not known:
-        raise errors.UnknownCandidateError(sha256)
+        raise errors.UnknownHashError(sha256)
     return found
 
 

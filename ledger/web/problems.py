@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from ledger import errors, wire
+from ledger.words import told
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -127,7 +128,7 @@ def install(app: FastAPI, page: Page) -> None:
             status=422,
             code=errors.RequestInvalidError.code,
             title="Request invalid",
-            detail="the request does not have the documented form",
+            detail=told(error.errors()),
             extra={"errors": listed},
         )
 

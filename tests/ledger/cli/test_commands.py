@@ -147,13 +147,18 @@ def test_a_settings_file_that_is_wrong_is_named(run: Run, monkeypatch: pytest.Mo
         (("reinstate", "lib", "stage:s", "--reason", ""), "reason"),
         (("conflict", "record", "lib", "hot", "cold", "--reason", ""), "reason"),
         (("supersede", "lib", "hot", "--by", "cold", "--reason", ""), "reason"),
+        (("supersede", "lib", "hot", "--by", "cold", "--reason", "  "), "reason"),
+        (("why", "lib", "a/b"), "no experience can be named 'a/b'"),
+        (("why-not", "lib", ""), "no experience can be named ''"),
+        (("state", ""), "no library can be named ''"),
+        (("export", "..", "--trace"), "no library can be named '..'"),
     ],
 )
 def test_what_does_not_fit_a_request_is_named(lib: Run, words: tuple[str, ...], named: str) -> None:
     """Exit code 2 and the field, never a traceback; nothing is stored."""
     before = lib("library", "show", "lib", "--json").json["sequence"]
     result = lib(*words, code=2)
-    assert f"{named} is wrong" in result.err
+    assert f"{named}: " in result.err
     assert "Traceback" not in result.err
     assert lib("library", "show", "lib", "--json").json["sequence"] == before
 

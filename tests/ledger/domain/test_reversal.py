@@ -121,7 +121,7 @@ def test_a_candidate_s_hash_names_the_stages_that_rest_on_it() -> None:
     play.score("o")
     assert reversal.stages_of(play.state, "candidate:" + "2" * 64) == ("c", "o")
     assert reversal.stages_of(play.state, "task:t") == ("c", "o")
-    with pytest.raises(errors.UnknownCandidateError):
+    with pytest.raises(errors.UnknownHashError):
         reversal.stages_of(play.state, "candidate:" + "3" * 64)
 
 

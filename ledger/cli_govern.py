@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -154,7 +154,9 @@ def _register_reversal(app: typer.Typer) -> None:
     ) -> None:
         """Withdraw the verdicts of a stage, a task, or all that rests on a candidate; credit is taken back."""
         with cli.client(db, server) as ledger:
-            done = ledger.invalidate(library, subject, reason, by="judge" if by_judge else "person")
+            by: Literal["person", "judge"] = "judge" if by_judge else "person"
+            with cli.busy("reckoning without it") as tell:
+                done = ledger.invalidate(library, subject, reason, by=by, tell=tell)
             cli.show(done) if as_json else _told(done)
 
     @app.command(
@@ -170,7 +172,8 @@ def _register_reversal(app: typer.Typer) -> None:
     ) -> None:
         """Reverse a reversal: the verdicts count again."""
         with cli.client(db, server) as ledger:
-            done = ledger.reinstate(library, subject, reason)
+            with cli.busy("reckoning with it") as tell:
+                done = ledger.reinstate(library, subject, reason, tell=tell)
             cli.show(done) if as_json else _told(done)
 
 

@@ -10,18 +10,17 @@ import hashlib
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import nullcontext
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 from urllib.parse import quote
 
 import httpx
 from pydantic import BaseModel
 
 from ledger import errors, wire
+from ledger.client_govern import GovernCalls
 from ledger.client_store import StoreCalls
 from ledger.policy_file import policy_argument
-from ledger.progress import Tell, watching
 from ledger.words import made, step
 
 __all__ = ["LedgerClient", "policy_argument"]
@@ -57,7 +56,7 @@ def _raise_problem(response: httpx.Response) -> None:
     raise error
 
 
-class LedgerClient(StoreCalls):
+class LedgerClient(StoreCalls, GovernCalls):
     """One ledger. Safe to share between threads. Writes carry an idempotency key: a cut one is retried safely."""
 
     def __init__(self, http: httpx.Client, *, actor: str = "agent", live: bool = True) -> None:
@@ -335,62 +334,3 @@ class LedgerClient(StoreCalls):
     def evidence(self, library: str) -> wire.HoldoutEvidence:
         """Hold-out evidence of each rule."""
         return self._get(wire.HoldoutEvidence, f"{self._lib(library)}/evidence")
-
-    def invalidate(
-        self, library: str, subject: str, reason: str, *, by: Literal["person", "judge"] = "person"
-    ) -> wire.Reversal:
-        """Withdraw verdicts: `stage:ID`, `task:ID` or `candidate:SHA256`. Raises NothingToReverseError."""
-        body = made(wire.NewReversal, subject=subject, reason=reason, by=by)
-        return self._post(wire.Reversal, f"{self._lib(library)}/invalidations", body)
-
-    def reinstate(
-        self, library: str, subject: str, reason: str, *, by: Literal["person", "judge"] = "person"
-    ) -> wire.Reversal:
-        """Let withdrawn verdicts count again."""
-        body = made(wire.NewReversal, subject=subject, reason=reason, by=by)
-        return self._post(wire.Reversal, f"{self._lib(library)}/reinstatements", body)
-
-    def supersede(self, library: str, experience: str, by: str, reason: str) -> wire.Experience:
-        """Put a newer experience in the place of an older one."""
-        body = made(wire.Supersession, by=by, reason=reason)
-        return self._post(wire.Experience, f"{self._experience(library, experience)}/supersession", body)
-
-    def conflicts(self, library: str) -> list[wire.Conflict]:
-        """All conflicts, open and settled."""
-        return self._get(wire.Conflicts, f"{self._lib(library)}/conflicts").items
-
-    def record_conflict(self, library: str, new: wire.NewConflict) -> wire.Conflict:
-        """Link two experiences that contradict each other. Raises ConflictExistsError."""
-        return self._post(wire.Conflict, f"{self._lib(library)}/conflicts", new)
-
-    def change_policy(self, library: str, policy: str | Mapping[str, Any], reason: str) -> wire.Library:
-        """Put another policy in force: a preset's name, or fields over the one that holds. Raises PolicyError."""
-        given = policy if isinstance(policy, str) else dict(policy)
-        return self._post(
-            wire.Library, f"{self._lib(library)}/policy", made(wire.NewPolicy, policy=given, reason=reason)
-        )
-
-    def resolve_conflict(self, library: str, conflict: str, *, loser: str | None, reason: str) -> wire.Conflict:
-        """Settle a conflict; without a loser there was none."""
-        path = f"{self._lib(library)}/conflicts/{step('conflict', conflict)}/resolution"
-        return self._post(wire.Conflict, path, made(wire.ConflictEnd, loser=loser, reason=reason))
-
-    def rederive(
-        self, library: str, *, policy: str | Mapping[str, Any] | None = None, tell: Tell | None = None
-    ) -> wire.Rederivation:
-        """Recompute from the facts, under the recorded policy or another; `tell` hears how far it is, of how many."""
-        import json  # noqa: PLC0415 - only this call needs it
-
-        given = policy if policy is None or isinstance(policy, str) else json.dumps(dict(policy))
-        path, key = f"{self._lib(library)}/rederivation", uuid.uuid4().hex
-        with watching(lambda: self._progress(key), tell) if tell else nullcontext():
-            response = self._send("GET", path, params={"policy": given}, headers={"X-Progress": key})
-        return wire.Rederivation.model_validate_json(response.content)
-
-    def _progress(self, key: str) -> tuple[int, int] | None:
-        """How far a call is; None where it can not be said: that is for the call itself to tell."""
-        try:
-            found = self._get(wire.Progress, f"/v1/progress/{key}")
-        except errors.LedgerError:
-            return None
-        return found.done, found.of

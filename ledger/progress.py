@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from ledger.errors import ProgressUnknownError
 
 MOST = 1000
 """Calls at a time that can be watched; those above it run unwatched."""
 POLL_SECONDS = 0.2
+_TOLD_EVERY = 500
+_Item = TypeVar("_Item")
 
 Tell = Callable[[int, int], None]
 """Takes how much is done, and of how much."""
@@ -18,6 +21,14 @@ Tell = Callable[[int, int], None]
 
 def untold(_done: int, _of: int) -> None:
     """Nobody asked."""
+
+
+def counted(events: Iterator[_Item], of: int, tell: Tell) -> Iterator[_Item]:
+    """The events, while `tell` hears how many have gone by."""
+    for done, event in enumerate(events):
+        if done % _TOLD_EVERY == 0:
+            tell(done, of)
+        yield event
 
 
 class Progress:

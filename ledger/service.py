@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from ledger.retrieval.lexical import LexicalIndex
 
 _RACES = 20
-_NEAR = 32
-"""Sequences that lie this close are cheaper to read together than apart."""
+_NEAR = 32  # sequences that lie this close are cheaper to read together than apart
 __all__ = ["Batch", "Call", "Ledger", "event_record"]
 _Answer = TypeVar("_Answer", bound=BaseModel | None)
 
@@ -48,8 +47,7 @@ class _Decided(Generic[_Answer]):
 
     batch: Batch
     answer: _Answer
-    pending: Pending | None
-    """None: there was nothing to store."""
+    pending: Pending | None  # None: there was nothing to store
 
 
 class Ledger:
@@ -74,8 +72,7 @@ class Ledger:
         self._folds = Folds(log)
         self._opened: dict[str, Opened] = {}
         self._guard = threading.Lock()
-        self._flying: dict[str, bytes] = {}
-        """Blobs of batches in line."""
+        self._flying: dict[str, bytes] = {}  # blobs of batches in line
         self._say = structlog.get_logger("ledger")
 
     def close(self) -> None:
@@ -112,9 +109,7 @@ class Ledger:
 
     def as_of(self, library: str, sequence: int) -> State:
         """The state after that sequence, on its own. Raises InvalidInputError past the head."""
-        head = self._log.head(library).sequence
-        if head == 0:
-            raise errors.UnknownLibraryError(library, self.libraries())
+        head = self.head(library)
         if not 0 <= sequence <= head:
             raise errors.InvalidInputError(
                 f"library {library!r} has no sequence {sequence}; it ends at {head}", library=library, head=head
@@ -128,23 +123,27 @@ class Ledger:
 
     def recorded(self, library: str, *, after: int = 0, until: int | None = None) -> Iterator[codec.Recorded[ev.Event]]:
         """Typed events in order. Inside a command it waits until what the command decides on is stored."""
+        self._await(library)
+        yield from (codec.decode(stored.record) for stored in self._log.read(library, after=after, until=until))
+
+    def _await(self, library: str) -> None:
         opened = self._opened.get(library)
         if opened is not None and opened.pending is not None:
             with opened.lock:
                 if not opened.settle() and opened.deciding:
-                    raise errors.SequenceConflictError(library, after, self._log.head(library).sequence)
-        for stored in self._log.read(library, after=after, until=until):
-            yield codec.decode(stored.record)
+                    raise errors.SequenceConflictError(library, opened.state.sequence, self._log.head(library).sequence)
 
     def facts(self, library: str, *, until: int) -> Iterator[ev.Event]:
-        """Events alone up to a sequence that is stored, checked on the way: quicker than `recorded`."""
+        """Events alone up to a sequence, checked on the way: quicker than `recorded`, and waits as that does."""
+        self._await(library)
         return self._folds.facts(library, until=until)
 
     def raw(self, library: str, sequence: int) -> bytes:
         """One record as stored. Raises InvalidInputError where there is none."""
-        for stored in self._log.read(library, after=sequence - 1, until=sequence):
-            return stored.record
-        raise errors.InvalidInputError(f"library {library!r} has no record {sequence}", library=library)
+        stored = next(iter(self._log.read(library, after=sequence - 1, until=sequence)), None)
+        if stored is None:
+            raise errors.InvalidInputError(f"library {library!r} has no record {sequence}", library=library)
+        return stored.record
 
     def raw_records(self, library: str) -> Iterator[bytes]:
         """All records as stored."""

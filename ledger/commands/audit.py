@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -17,10 +17,8 @@ from ledger.domain.state import State
 from ledger.domain.trail import Entry
 from ledger.domain.whereabouts import trail_of
 from ledger.errors import InvalidInputError
-from ledger.progress import Tell, untold
+from ledger.progress import Tell, counted, untold
 from ledger.service import Ledger
-
-_TOLD_EVERY = 500
 
 
 def why(ledger: Ledger, library: str, name: str, at: str | int | None = None) -> dict[str, Any]:
@@ -155,7 +153,7 @@ def rederivation(
         sequence, name = state.sequence, name or state.policy_name
         values = {item: state.experiences[item].value for item in sorted(state.experiences)}
         residents = set(state.residents)
-    derivation = rederive(_told(ledger.facts(library, until=sequence), sequence, tell), policy)
+    derivation = rederive(counted(ledger.facts(library, until=sequence), sequence, tell), policy)
     derived = derivation.state
     return wire.Rederivation(
         library=library,
@@ -182,11 +180,3 @@ def rederivation(
             for item, value in values.items()
         },
     )
-
-
-def _told(events: Iterator[ev.Event], of: int, tell: Tell) -> Iterator[ev.Event]:
-    """The events, while `tell` hears how many have gone by."""
-    for done, event in enumerate(events):
-        if done % _TOLD_EVERY == 0:
-            tell(done, of)
-        yield event

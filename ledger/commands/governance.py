@@ -9,6 +9,7 @@ from ledger.domain import events as ev
 from ledger.domain import govern, reversal
 from ledger.domain.policy import from_mapping, preset
 from ledger.domain.rederive import had_not_been_scored
+from ledger.progress import Tell, counted, untold
 from ledger.service import Batch, Call, Ledger
 
 
@@ -61,6 +62,7 @@ def reverse_in(
     library: str,
     given: wire.NewReversal,
     direction: Literal["invalidate", "reinstate"],
+    tell: Tell = untold,
 ) -> None:
     """Decide on a reversal and on what it comes to; what comes before it in the log must be stored."""
     chosen = govern.invalidate if direction == "invalidate" else govern.reinstate
@@ -71,8 +73,7 @@ def reverse_in(
         # A candidate that no score rests on yet.
         return
     invalid = frozenset(name for name, stage in batch.state.stages.items() if stage.invalid)
-    facts = (r.event for r in ledger.recorded(library, until=before))
-    true = had_not_been_scored(facts, invalid)
+    true = had_not_been_scored(counted(ledger.facts(library, until=before), before, tell), invalid)
     batch.emit(reversal.restate(batch.state, true, given.subject))
 
 
@@ -97,11 +98,12 @@ def reverse(
     library: str,
     given: wire.NewReversal,
     direction: Literal["invalidate", "reinstate"],
+    tell: Tell = untold,
 ) -> wire.Reversal | bytes:
     """Take back the credit of scored stages, or give it back: state and residents follow."""
 
     def command(batch: Batch) -> None:
-        reverse_in(ledger, batch, library, given, direction)
+        reverse_in(ledger, batch, library, given, direction, tell)
 
     def answer(batch: Batch) -> wire.Reversal:
         first = batch.numbered()[0]

@@ -41,6 +41,15 @@ async def _call(
     return Call(actor=actor, key=idempotency_key, content=content)
 
 
+TheProgressKey = Annotated[
+    str | None,
+    Header(
+        alias="X-Progress",
+        min_length=1,
+        max_length=255,
+        description="A key under which `/v1/progress/KEY` says how far it is.",
+    ),
+]
 TheCall = Annotated[Call, Depends(_call)]
 
 

@@ -16,7 +16,19 @@ from ledger.domain import events as ev
 from ledger.domain.policy import Policy
 from tests.ledger.play import BOTH, JUDGE, Play
 
-__all__ = ["BOTH", "GOVERNED", "JUDGE", "MOVES", "OPERATORS", "REVERSALS", "Play", "histories", "policies", "source"]
+__all__ = [
+    "BOTH",
+    "GOVERNED",
+    "JUDGE",
+    "MOVES",
+    "OPERATORS",
+    "REVERSALS",
+    "Game",
+    "Play",
+    "histories",
+    "policies",
+    "source",
+]
 
 OPERATORS = ("softmax", "matmul", "gelu", "argmax")
 MOVES = (
@@ -45,7 +57,7 @@ def source(dice: random.Random) -> str:
     return dice.choice("0123456789") * 64
 
 
-class _Random:
+class Game:
     """Each move draws what it needs from a generator of its own, so that dropping one move leaves the others alike."""
 
     def __init__(self, policy: Policy) -> None:
@@ -243,7 +255,7 @@ def histories(
     moves: Sequence[str] = MOVES,
 ) -> Play:
     """A library with a random past; a few experiences are there from the start."""
-    game = _Random(draw(policies() if policy is None else policy))
+    game = Game(draw(policies() if policy is None else policy))
     game.play.record("b", "a", "d", "c")
     for name, tokens in (("d", 100), ("a", 400), ("b", 100)):
         game.play.rule(name, tokens)

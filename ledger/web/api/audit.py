@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Query
 
 from ledger import wire
 from ledger.commands import audit
 from ledger.domain.costs import Group
-from ledger.web.calls import At, TheLedger, policy_given
+from ledger.web.calls import At, TheLedger, TheProgressKey, policy_given
 
 router = APIRouter(prefix="/v1/libraries/{library}", tags=["audit"])
 
@@ -33,10 +33,7 @@ def rederive(
     policy: Annotated[
         str | None, Query(description="A preset's name or a JSON object of policy fields; absent: the recorded policy.")
     ] = None,
-    x_progress: Annotated[
-        str | None,
-        Header(min_length=1, max_length=255, description="A key under which `/v1/progress/KEY` says how far it is."),
-    ] = None,
+    x_progress: TheProgressKey = None,
 ) -> wire.Rederivation:
     """Recompute from the facts and compare, event by event or side by side."""
     given = None if policy is None else policy_given(policy)

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Response
 
 from ledger import wire
 from ledger.commands import governance
-from ledger.web.calls import TheCall, TheLedger, reply
+from ledger.web.calls import TheCall, TheLedger, TheProgressKey, reply
 
 router = APIRouter(prefix="/v1/libraries/{library}", tags=["governance"])
 
@@ -42,12 +42,18 @@ def change_policy(library: str, given: wire.NewPolicy, ledger: TheLedger, call: 
 
 
 @router.post("/invalidations", response_model=wire.Reversal, status_code=201)
-def invalidate(library: str, given: wire.NewReversal, ledger: TheLedger, call: TheCall) -> Response:
+def invalidate(
+    library: str, given: wire.NewReversal, ledger: TheLedger, call: TheCall, x_progress: TheProgressKey = None
+) -> Response:
     """Withdraw the verdicts of a stage, a task, or all that rests on a candidate's hash; credit is taken back."""
-    return reply(governance.reverse(ledger, call, library, given, "invalidate"), 201)
+    with ledger.progress.telling(x_progress) as tell:
+        return reply(governance.reverse(ledger, call, library, given, "invalidate", tell), 201)
 
 
 @router.post("/reinstatements", response_model=wire.Reversal, status_code=201)
-def reinstate(library: str, given: wire.NewReversal, ledger: TheLedger, call: TheCall) -> Response:
+def reinstate(
+    library: str, given: wire.NewReversal, ledger: TheLedger, call: TheCall, x_progress: TheProgressKey = None
+) -> Response:
     """Reverse a reversal: the verdicts count again."""
-    return reply(governance.reverse(ledger, call, library, given, "reinstate"), 201)
+    with ledger.progress.telling(x_progress) as tell:
+        return reply(governance.reverse(ledger, call, library, given, "reinstate", tell), 201)

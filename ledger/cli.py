@@ -145,6 +145,7 @@ def show(value: Any) -> None:
 def register(app: typer.Typer) -> None:
     """Add the ledger's commands."""
     from ledger.cli_audit import register_audit  # noqa: PLC0415 - one file a subject
+    from ledger.cli_experiences import register_experiences  # noqa: PLC0415
     from ledger.cli_govern import register_govern  # noqa: PLC0415
     from ledger.cli_library import register_library  # noqa: PLC0415
     from ledger.cli_store import register_store  # noqa: PLC0415
@@ -152,6 +153,7 @@ def register(app: typer.Typer) -> None:
     register_library(app)
     register_audit(app)
     register_govern(app)
+    register_experiences(app)
     register_store(app)
     for command in (serve, db_upgrade):
         command(app)

@@ -181,19 +181,15 @@ class LedgerClient(StoreCalls, GovernCalls):
         return self._get(wire.Experience, self._experience(library, experience))
 
     def experiences(
-        self, library: str, *, resident: bool | None = None, awaiting_distillation: bool | None = None
+        self, library: str, asked: wire.ExperienceFilter | None = None, **named: Any
     ) -> list[wire.Experience]:
-        """All experiences, or those that are resident or awaiting distillation."""
+        """All experiences, or those asked for: by the filter, or by its fields (`resident=True`, `stale=True` ...)."""
+        given = made(wire.ExperienceFilter, **((asked.model_dump() if asked else {}) | named))
+        params = {k: v for k, v in given.model_dump(exclude_defaults=True).items() if v is not None}
         items: list[wire.Experience] = []
         cursor: str | None = None
         while True:
-            page = self._get(
-                wire.Experiences,
-                f"{self._lib(library)}/experiences",
-                resident=resident,
-                awaiting_distillation=awaiting_distillation,
-                cursor=cursor,
-            )
+            page = self._get(wire.Experiences, f"{self._lib(library)}/experiences", **params, cursor=cursor)
             items.extend(page.items)
             cursor = page.next_cursor
             if cursor is None:
@@ -247,9 +243,11 @@ class LedgerClient(StoreCalls, GovernCalls):
         """One stage as it stands. Raises UnknownStageError."""
         return self._get(wire.Stage, self._stage(library, stage))
 
-    def retrieve(self, library: str, stage: str, query: str, *, limit: int | None = None) -> list[wire.Offered]:
-        """Experiences relevant to the query, re-ranked by value, recorded as offered."""
-        body = made(wire.Retrieval, query=query, limit=limit)
+    def retrieve(
+        self, library: str, stage: str, query: str, *, limit: int | None = None, stale: bool = True
+    ) -> list[wire.Offered]:
+        """Experiences relevant to the query, re-ranked by value, recorded as offered; `stale=False`: none of those."""
+        body = made(wire.Retrieval, query=query, limit=limit, stale=stale)
         return self._post(wire.Retrieved, f"{self._stage(library, stage)}/retrievals", body).offered
 
     def decide(self, library: str, stage: str, decisions: Iterable[wire.Decision]) -> wire.Stage:

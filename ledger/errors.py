@@ -58,6 +58,15 @@ class NameInvalidError(InvalidInputError):
         )
 
 
+class ConditionInvalidError(InvalidInputError):
+    """A condition of an experience that nothing fulfils, or that can not be read."""
+
+    code = "condition-invalid"
+
+    def __init__(self, field: str, why: str) -> None:
+        super().__init__(f"condition `{field}` can not be: {why}", field=field)
+
+
 class PolicyError(InvalidInputError):
     """A policy field is unknown, of the wrong kind or out of range."""
 

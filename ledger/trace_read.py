@@ -222,6 +222,7 @@ def apply(ledger: Ledger, batch: Batch, library: str, record: trace.TraceRecord)
                 title=record.title,
                 body=batch.blob(record.body),
                 reason=record.reason,
+                conditions=None if record.conditions is None else views.conditions(record.conditions),
             )
             batch.emit(decide.amend_experience(state, amended))
         case trace.RuleRecord():

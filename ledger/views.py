@@ -62,12 +62,7 @@ def experience(state: State, item: Experience, text: Text) -> wire.Experience:
         superseded_by=item.superseded_by,
         needs_revalidation=sorted(e for e in item.questioned if item.needs_revalidation(e)),
         conflicts=[c.id for c in state.conflicts_of.get(item.id, ())],
-        awaiting_distillation=(
-            state.policy.consolidation != "none"
-            and item.rule is None
-            and not item.retired
-            and consolidation.gate(state.policy, standing)
-        ),
+        awaiting_distillation=consolidation.is_awaiting(state, item),
     )
 
 

@@ -123,6 +123,8 @@ class AmendExperience(Wire):
     title: Title
     body: Text
     reason: Reason
+    conditions: Conditions | None = None
+    """Null: as they were."""
 
 
 class Retirement(Wire):
@@ -161,6 +163,32 @@ class Experience(Wire):
     """(chip, toolkit) pairs under which it was offered and has no adopted success yet."""
     conflicts: list[str]
     awaiting_distillation: bool
+
+
+class ExperienceFilter(Wire):
+    """Which experiences are listed; what is absent is not asked. Conditions hold as in a retrieval."""
+
+    resident: bool | None = None
+    awaiting_distillation: bool | None = None
+    stale: bool | None = None
+    """Needs revalidation somewhere; with `chip` or `toolkit`: has evidence, and none there."""
+    conflict: bool | None = None
+    """Named in a conflict that is open."""
+    superseded: bool | None = None
+    retired: bool | None = None
+    """Superseded ones are retired, too."""
+    family: str = ""
+    dtype: str = ""
+    language: str = ""
+    chip: str = ""
+    toolkit: str = ""
+
+
+class ExperiencePage(ExperienceFilter):
+    """A page of them, from a cursor on."""
+
+    cursor: str | None = None
+    limit: Annotated[int, Field(gt=0, le=500)] = 100
 
 
 class Experiences(Wire):

@@ -310,6 +310,7 @@ def amendment(item: Json) -> str:
     return (
         f"amended [{item['sequence']}] by {item['actor']} at {item['time']}: {item['reason']}; "
         f"title {item['title']!r}, text {short(item['body'])}"
+        + ("" if item["conditions"] is None else ", other conditions")
     )
 
 

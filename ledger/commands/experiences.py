@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from ledger import views, wire
-from ledger.domain import decide
+from ledger.domain import consolidation, decide
 from ledger.domain import events as ev
+from ledger.domain.applicability import holds
+from ledger.domain.state import Experience, State, Task
 from ledger.service import Batch, Call, Ledger
 
 BYTES_A_TOKEN = 4
@@ -50,7 +52,11 @@ def amend(ledger: Ledger, call: Call, library: str, name: str, change: wire.Amen
             decide.amend_experience(
                 batch.state,
                 ev.ExperienceAmended(
-                    experience=name, title=change.title, body=batch.blob(change.body), reason=change.reason
+                    experience=name,
+                    title=change.title,
+                    body=batch.blob(change.body),
+                    reason=change.reason,
+                    conditions=None if change.conditions is None else views.conditions(change.conditions),
                 ),
             )
         )
@@ -97,17 +103,46 @@ def show(ledger: Ledger, library: str, name: str) -> wire.Experience:
 
 
 def page(
-    ledger: Ledger, library: str, *, after: int, limit: int, resident: bool | None, awaiting: bool | None
+    ledger: Ledger, library: str, *, after: int, limit: int, asked: wire.ExperienceFilter
 ) -> tuple[list[wire.Experience], int | None]:
     """Experiences recorded after a sequence, in order, and the sequence to go on from if there are more."""
     with ledger.reading(library) as state:
+        like = Task(
+            id="",
+            operator="",
+            level=0,
+            model="",
+            budget=1,
+            family=asked.family,
+            dtype=asked.dtype,
+            language=asked.language,
+            configuration={},
+            environment={"chip": asked.chip, "toolkit": asked.toolkit},
+            shapes={},
+        )
         items: list[wire.Experience] = []
         for item in state.experiences.values():
-            if item.recorded <= after or (resident is not None and item.resident != resident):
+            if item.recorded <= after or not _asked_for(state, item, asked, like):
                 continue
             if len(items) == limit:
                 return items, items[-1].recorded
-            shown = views.experience(state, item, ledger.text)
-            if awaiting is None or shown.awaiting_distillation == awaiting:
-                items.append(shown)
+            items.append(views.experience(state, item, ledger.text))
         return items, None
+
+
+def _asked_for(state: State, item: Experience, asked: wire.ExperienceFilter, like: Task) -> bool:
+    """Whether it is one of those; `like` is a task of the family, dtype ... that were named."""
+    stale = (
+        item.is_stale(like.where)
+        if any(like.where)
+        else any(item.needs_revalidation(where) for where in item.questioned)
+    )
+    facts = (
+        (asked.resident, item.resident),
+        (asked.awaiting_distillation, consolidation.is_awaiting(state, item)),
+        (asked.stale, stale),
+        (asked.conflict, any(conflict.open for conflict in state.conflicts_of.get(item.id, ()))),
+        (asked.superseded, item.superseded_by is not None),
+        (asked.retired, item.retired),
+    )
+    return all(wanted is None or wanted == found for wanted, found in facts) and holds(item.conditions, like)

@@ -50,12 +50,16 @@ def awaiting_distillation(state: State) -> tuple[str, ...]:
     """Experiences that pass the gate and have no rule text, by id."""
     if state.policy.consolidation == "none":
         return ()
-    return tuple(
-        sorted(
-            e.id
-            for e in state.experiences.values()
-            if e.rule is None and not e.retired and gate(state.policy, standing_of(state, e))
-        )
+    return tuple(sorted(e.id for e in state.experiences.values() if is_awaiting(state, e)))
+
+
+def is_awaiting(state: State, item: Experience) -> bool:
+    """Whether it passes the gate and has no rule text yet."""
+    return (
+        state.policy.consolidation != "none"
+        and item.rule is None
+        and not item.retired
+        and gate(state.policy, standing_of(state, item))
     )
 
 

@@ -186,7 +186,7 @@ def _questioned(state: State, task: Task, names: Iterable[str]) -> list[ev.Event
     return [
         ev.RevalidationRequired(experience=name, task=task.id, chip=chip, toolkit=toolkit)
         for name in names
-        if (e := state.experiences[name]).environments and where not in e.environments and where not in e.questioned
+        if (e := state.experiences[name]).environments and not e.covers(where) and where not in e.questioned
     ]
 
 

@@ -87,12 +87,14 @@ class ExperienceRecorded(Event, frozen=True, kw_only=True):
 
 
 class ExperienceAmended(Event, frozen=True, kw_only=True):
-    """The text of an experience was changed; value and history stay."""
+    """The text or the conditions of an experience were changed; value and history stay."""
 
     experience: str
     title: str
     body: str
     reason: str
+    conditions: Conditions | None = None
+    """None: as they were."""
 
 
 class ExperienceRetired(Event, frozen=True, kw_only=True):

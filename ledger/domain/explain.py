@@ -261,6 +261,7 @@ def _origin(experience: Experience, trail: Trail, text: Text) -> Json:
                 "title": e.event.title,
                 "body": e.event.body,
                 "body_text": text(e.event.body),
+                "conditions": None if e.event.conditions is None else msgspec.to_builtins(e.event.conditions),
             }
             for e in trail.amended
             if isinstance(e.event, ev.ExperienceAmended)

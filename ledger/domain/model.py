@@ -17,6 +17,11 @@ Environment = tuple[str, str]
 """Chip and toolkit; empty where a task did not say."""
 
 
+def _agree(one: Environment, other: Environment) -> bool:
+    """What one side does not say contradicts nothing; upper and lower case are one."""
+    return all(not a or not b or a.casefold() == b.casefold() for a, b in zip(one, other, strict=True))
+
+
 class Experience(msgspec.Struct):
     """What is known of one experience, hot or cold."""
 
@@ -60,9 +65,19 @@ class Experience(msgspec.Struct):
         """Offered no more."""
         return self.frozen is not None
 
+    def covers(self, environment: Environment) -> bool:
+        """Whether it was adopted with success there, by what both sides say of chip and toolkit."""
+        return environment in self.environments or any(_agree(environment, known) for known in self.environments)
+
     def needs_revalidation(self, environment: Environment) -> bool:
         """Whether its evidence was asked for under this chip and toolkit and has not been given since."""
-        return environment in self.questioned and environment not in self.environments
+        return environment in self.questioned and not self.covers(environment)
+
+    def is_stale(self, environment: Environment) -> bool:
+        """Whether it needs revalidation there, or will once it is offered there."""
+        return not self.covers(environment) and (
+            environment in self.questioned or (bool(self.environments) and any(environment))
+        )
 
 
 class Candidate(msgspec.Struct):

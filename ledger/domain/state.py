@@ -58,6 +58,8 @@ def _experience_amended(state: State, event: ev.ExperienceAmended) -> None:
     experience = state.experiences[event.experience]
     experience.title = event.title
     experience.body = event.body
+    if event.conditions is not None:
+        experience.conditions = event.conditions
     experience.vectors.clear()
     experience.trail.append(state.sequence)
 
@@ -105,22 +107,11 @@ def _embedded(state: State, event: ev.ExperienceEmbedded) -> None:
     state.experiences[event.experience].vectors[f"{event.model}@{event.version}"] = event.vector
 
 
-def _invalidated(state: State, event: ev.StageInvalidated) -> None:
-    kind, _, sha256 = event.subject.partition(":")
-    if kind == "candidate":
-        state.withdrawn.add(sha256)
-    _reverse(state, event)
-
-
-def _reinstated(state: State, event: ev.StageReinstated) -> None:
-    kind, _, sha256 = event.subject.partition(":")
-    if kind == "candidate":
-        state.withdrawn.discard(sha256)
-    _reverse(state, event)
-
-
-def _reverse(state: State, event: ev.StageInvalidated | ev.StageReinstated) -> None:
+def _reversed(state: State, event: ev.StageInvalidated | ev.StageReinstated) -> None:
     state.reversal = state.sequence
+    kind, _, sha256 = event.subject.partition(":")
+    if kind == "candidate":
+        (state.withdrawn.add if isinstance(event, ev.StageInvalidated) else state.withdrawn.discard)(sha256)
     for stage in (state.stages[name] for name in event.stages):
         stage.invalid = isinstance(event, ev.StageInvalidated)
         stage.trail.append(state.sequence)
@@ -354,8 +345,8 @@ _HANDLERS: dict[type[ev.Event], Callable[[State, Any], None]] = {
     ev.RevalidationRequired: _revalidation_required,
     ev.Revalidated: _revalidated,
     ev.ExperienceEmbedded: _embedded,
-    ev.StageInvalidated: _invalidated,
-    ev.StageReinstated: _reinstated,
+    ev.StageInvalidated: _reversed,
+    ev.StageReinstated: _reversed,
     ev.MemoryRestated: _restated,
     ev.TaskStarted: _task_started,
     ev.TaskFinished: _task_finished,

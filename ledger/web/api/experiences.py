@@ -22,23 +22,12 @@ def record_experience(library: str, new: wire.NewExperience, ledger: TheLedger, 
 
 @router.get("")
 def list_experiences(
-    library: str,
-    ledger: TheLedger,
-    cursor: str | None = None,
-    limit: Annotated[int, Query(gt=0, le=500)] = 100,
-    resident: bool | None = None,
-    awaiting_distillation: bool | None = None,
+    library: str, ledger: TheLedger, asked: Annotated[wire.ExperiencePage, Query()]
 ) -> wire.Experiences:
-    """Experiences in the order in which they were recorded."""
-    listing = f"experiences:{library}:{resident}:{awaiting_distillation}"
-    items, following = experiences.page(
-        ledger,
-        library,
-        after=paging.unpack(listing, cursor),
-        limit=limit,
-        resident=resident,
-        awaiting=awaiting_distillation,
-    )
+    """Experiences in the order in which they were recorded, all or those that are asked for."""
+    listing = f"experiences:{library}:{asked.model_dump_json(exclude={'cursor', 'limit'})}"
+    after = paging.unpack(listing, asked.cursor)
+    items, following = experiences.page(ledger, library, after=after, limit=asked.limit, asked=asked)
     return wire.Experiences(items=items, next_cursor=paging.pack(listing, following) if following else None)
 
 

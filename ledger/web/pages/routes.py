@@ -14,7 +14,7 @@ import jinja2
 from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse, Response
 
-from ledger import errors, views
+from ledger import errors, views, wire
 from ledger.audit import words
 from ledger.commands import audit, experiences, libraries
 from ledger.domain import decide
@@ -84,7 +84,7 @@ def show_libraries(ledger: TheLedger) -> HTMLResponse:
 @router.get("/libraries/{library}")
 def show_library(library: str, ledger: TheLedger) -> HTMLResponse:
     """One library with its experiences, residents first."""
-    items, _ = experiences.page(ledger, library, after=0, limit=_PAGE_ROWS, resident=None, awaiting=None)
+    items, _ = experiences.page(ledger, library, after=0, limit=_PAGE_ROWS, asked=wire.ExperienceFilter())
     items.sort(key=lambda e: (not e.resident, -e.value, e.experience))
     return _page("library.html", library=libraries.show(ledger, library), experiences=items)
 

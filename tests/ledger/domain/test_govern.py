@@ -161,6 +161,13 @@ CHIP = {"environment": {"chip": "910B", "toolkit": "8.5.1"}}
         (ev.Conditions(toolkit="<8.5"), CHIP, False),
         (ev.Conditions(toolkit=">=8.5"), {"environment": {"toolkit": "8.5.RC1"}}, False),
         (ev.Conditions(toolkit=">=8.3"), {"environment": {"toolkit": "weekly build"}}, False),
+        (ev.Conditions(toolkit=">=12"), {"environment": {"toolkit": "CUDA 12.8"}}, True),
+        (ev.Conditions(toolkit=">=8.0.RC3"), {"environment": {"toolkit": "8.0.RC3.alpha001"}}, False),
+        (ev.Conditions(toolkit=">=8.0.RC2"), {"environment": {"toolkit": "8.0.RC3.alpha001"}}, True),
+        (ev.Conditions(families=("Reduction",)), {"family": "reduction"}, True),
+        (ev.Conditions(chips=("910b ",)), CHIP, True),
+        (ev.Conditions(dtypes=("FP16",)), {"dtype": "float16"}, True),
+        (ev.Conditions(languages=("AscendC",)), {"language": "ascendc"}, True),
         (ev.Conditions(shapes=(ev.ShapeRange(size="last_axis", least=1024),)), {"shapes": {"last_axis": 1024}}, True),
         (ev.Conditions(shapes=(ev.ShapeRange(size="last_axis", least=1024),)), {"shapes": {"last_axis": 1023}}, False),
         (ev.Conditions(shapes=(ev.ShapeRange(size="last_axis", most=64),)), {"shapes": {"rows": 9999}}, True),
@@ -182,9 +189,59 @@ def test_conditions_hold_by_what_a_task_says_of_itself(
         (ev.Conditions(shapes=(ev.ShapeRange(size="rows", least=9, most=3),)), "rows"),
         (ev.Conditions(shapes=(ev.ShapeRange(size="rows"),)), "rows"),
         (ev.Conditions(chips=("910B", " ")), "chips"),
+        (ev.Conditions(toolkit=">=9,<8"), "no version is in '>=9,<8'"),
+        (ev.Conditions(toolkit=">8,<8"), "no version"),
+        (ev.Conditions(toolkit="==8.*,>=9"), "no version"),
+        (ev.Conditions(dtypes=("flaot32",)), "did you mean 'float32'"),
+        (ev.Conditions(shapes=(ev.ShapeRange(size=" ", least=1),)), "shapes"),
+        (ev.Conditions(shapes=(ev.ShapeRange(size="rows", least=-1),)), "never below 0"),
+        (
+            ev.Conditions(shapes=(ev.ShapeRange(size="rows", least=9), ev.ShapeRange(size="rows", most=3))),
+            "least 9 is above most 3",
+        ),
     ],
 )
 def test_a_condition_that_can_not_hold_is_refused_by_name(conditions: ev.Conditions, named: str) -> None:
     """Unreadable ranges, bounds the wrong way round, bounds of nothing, empty names."""
-    with pytest.raises(errors.InvalidInputError, match=named):
+    with pytest.raises(errors.ConditionInvalidError, match=named):
         applicability.check(conditions)
+
+
+@pytest.mark.parametrize(
+    "toolkit",
+    ["", ">=8.3,<9", ">8,<8.0.1", "==8.*", "~=8.3", "!=8.3", "<9", "==8.5.RC1", ">=8.3,!=8.3,<8.4", "===weekly"],
+)
+def test_a_range_that_some_version_is_in_is_taken(toolkit: str) -> None:
+    """Bounds that touch, wildcards and exclusions hold for something."""
+    applicability.check(ev.Conditions(toolkit=toolkit))
+
+
+@pytest.mark.parametrize(
+    ("known", "where", "covered"),
+    [
+        (("910B", "9.0"), ("", "9.0"), True),
+        (("910B", "9.0"), ("910B", ""), True),
+        (("910B", "9.0"), ("", "8.5"), False),
+        (("", "9.0"), ("910B", "9.0"), True),
+        (("910B", ""), ("310P", ""), False),
+        (("910b", "9.0"), ("910B", "9.0"), True),
+    ],
+)
+def test_evidence_is_compared_by_what_both_sides_name(
+    known: tuple[str, str], where: tuple[str, str], *, covered: bool
+) -> None:
+    """A task that names only its toolkit is covered by evidence under that toolkit on any chip, and marks nothing."""
+    play = Play()
+    play.record("a")
+    stage_under(play, "s1", *known)
+    play.retrieve("s1", "a")
+    play.decide("s1", {"a": True})
+    play.tell("s1", correct=True)
+    play.score("s1")
+    a = play.state.experiences["a"]
+    assert a.is_stale(where) is not covered
+    stage_under(play, "s2", *where)
+    play.retrieve("s2", "a")
+    assert a.needs_revalidation(where) is not covered
+    assert any(isinstance(e, ev.RevalidationRequired) for e in play.events) is not covered
+    assert rederive(play.events).first_difference is None

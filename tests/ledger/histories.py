@@ -9,15 +9,17 @@ import random
 from collections.abc import Sequence
 
 from hypothesis import strategies as st
+from msgspec import structs
 
 from ledger import errors
-from ledger.domain import decide, reversal
+from ledger.domain import decide, govern, reversal
 from ledger.domain import events as ev
 from ledger.domain.policy import Policy
 from tests.ledger.play import BOTH, JUDGE, Play
 
 __all__ = [
     "BOTH",
+    "CHANGED",
     "GOVERNED",
     "JUDGE",
     "MOVES",
@@ -50,6 +52,7 @@ MOVES = (
 
 REVERSALS = (*MOVES, "reverse", "reverse", "reinstate", "withdraw")
 GOVERNED = (*REVERSALS, "conflict", "resolve", "supersede")
+CHANGED = (*GOVERNED, "policy")
 
 
 def source(dice: random.Random) -> str:
@@ -211,6 +214,20 @@ class Game:
         live = self._live()
         if len(live) >= 4 and dice.random() < 0.3:
             self.play.supersede(*dice.sample(live, 2))
+
+    def _policy(self, dice: random.Random) -> None:
+        """Another budget, gate, share of credit or kind of consolidation; bounds stay, so that values stay within."""
+        changed = structs.replace(
+            self.play.state.policy,
+            budget_tokens=dice.choice((0, 100, 500, 10_000)),
+            min_adoptions=dice.choice((0, 1, 2)),
+            beta=dice.choice((0.1, 0.5)),
+            credit=dice.choice(("adopted_split", "uniform", "none")),
+            consolidation=dice.choice(("utility", "utility", "random", "none")),
+        )
+        if changed != self.play.state.policy:
+            self.play.take(govern.change_policy(self.play.state, changed, "changed", "a trial"))
+            self.play.take(govern.reconsolidate(self.play.state, "policy", "changed"))
 
     def _play(self, dice: random.Random) -> None:
         """A stage from start to end, most of what it offers adopted: what lifts experiences over the gate."""

@@ -18,7 +18,7 @@ from ledger.service import Call
 from ledger.trace_read import import_trace
 from ledger.transfer import export_trace
 from ledger.wire_proofs import Redaction
-from tests.ledger.histories import GOVERNED, histories
+from tests.ledger.histories import CHANGED, histories
 from tests.ledger.judge import Judge
 
 CASES = Path(__file__).parents[2] / "cases" / "memory"
@@ -248,7 +248,7 @@ class Real:
 
 
 @settings(max_examples=25, phases=(Phase.explicit, Phase.generate), suppress_health_check=list(HealthCheck))
-@given(histories(moves=GOVERNED))
+@given(histories(moves=CHANGED))
 def test_any_library_comes_back_from_its_trace_event_by_event(play):
     """Stages interleaved, judged or told, withheld rules, reversals, conflicts: the copy is the library, signatures and all."""
     real = Real(play.events)

@@ -40,6 +40,7 @@ _READY, _CALL = -1, 2
 
 _STOP_SECONDS = 2.0
 _GONE = (b"Z", b"X")
+_FLAGS, _EXITING = 6, 0x4  # the word after the command's name that holds the flags, and PF_EXITING (linux/sched.h)
 """States of threads that have ended."""
 
 
@@ -162,12 +163,17 @@ class Worker:
         return sum(state not in _GONE for state in self._states())
 
     def _states(self) -> list[bytes]:
-        """Return the state of each thread, as in proc(5); one that ends meanwhile has none."""
+        """Return the state of each thread, as in proc(5); one that has left user code for good counts as dead.
+
+        A joined thread may be listed, and running, for a while: the kernel wakes the joiner first and clears it away
+        after.
+        """
         states = []
         with contextlib.suppress(OSError):
             for task in Path(f"/proc/{self.pid}/task").iterdir():
                 with contextlib.suppress(OSError):  # this thread alone is gone; the others still count
-                    states.append(task.joinpath("stat").read_bytes().rpartition(b")")[2].split()[0])
+                    words = task.joinpath("stat").read_bytes().rpartition(b")")[2].split()
+                    states.append(b"X" if int(words[_FLAGS]) & _EXITING else words[0])
         return states
 
     def close(self) -> None:

@@ -182,6 +182,9 @@ class Operator:
     stages: Mapping[str, Callable[..., Tensor]] = field(default_factory=dict, hash=False)
     """Named intermediate results in the order in which they arise, each computed as the reference is: what
     `sagebook device diagnose` holds a kernel's SB_DUMP calls against. Each has a shape of its own."""
+    magnitudes: Callable[..., tuple[Tensor, ...]] | None = None
+    """For each output, the size of the terms of which it is the difference, where they cancel and come from different
+    sums: rounding errors are of this size (a running error bound: Higham, Accuracy and Stability, section 3.3)."""
     full_cases: tuple[Case, ...] = ()
     """Cases of the sizes that the operator has on an accelerator; nothing of them is timed or hidden."""
 

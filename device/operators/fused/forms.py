@@ -40,6 +40,7 @@ def fused(
     attributes: Attributes = no_attributes,
     conditions: tuple[str, ...] = (),
     expert: Path | None = None,
+    magnitudes: Callable[..., tuple[Tensor, ...]] | None = None,
 ) -> Operator:
     """Make a fused operator; the first two visible rows of sizes are timed.
 
@@ -70,4 +71,5 @@ def fused(
         traps=traps,
         conditions=conditions,
         expert_file=expert,
+        magnitudes=magnitudes,
     )

@@ -32,6 +32,19 @@ def attention_gradient(q: Tensor, k: Tensor, v: Tensor, d_out: Tensor) -> tuple[
     )
 
 
+def attention_gradient_magnitudes(q: Tensor, k: Tensor, v: Tensor, d_out: Tensor) -> tuple[Tensor, ...]:
+    """Give the size of the terms in each gradient: P |dP| and P rowsum(P |dP|) cancel where one weight is nearly 1."""
+    scale = q.shape[-1] ** -0.5
+    weights = (scale * (q @ k.transpose(-1, -2))).softmax(dim=-1)
+    d_weights = d_out.abs() @ v.abs().transpose(-1, -2)
+    d_scores = weights * (d_weights + (weights * d_weights).sum(dim=-1, keepdim=True))
+    return (
+        scale * (d_scores @ k.abs()),
+        scale * (d_scores.transpose(-1, -2) @ q.abs()),
+        weights.transpose(-1, -2) @ d_out.abs(),
+    )
+
+
 def attention_gradient_of_torch(q: Tensor, k: Tensor, v: Tensor, d_out: Tensor) -> tuple[Tensor, ...]:
     """Let torch differentiate its own attention."""
     import torch  # noqa: PLC0415  (torch loads when a baseline runs)
@@ -117,6 +130,7 @@ OPERATORS = (
         expert=beside(__file__, "flash_attention_grad.cpp"),
         reference=attention_gradient,
         baseline=attention_gradient_of_torch,
+        magnitudes=attention_gradient_magnitudes,
         make=attention_inputs,
         outputs=lambda q, k, v, d_out: tuple(TensorSpec(x.shape, x.dtype) for x in (q, k, v)),  # noqa: ARG005
         accumulation=lambda q, k, v, d_out: sum((*q.shape[1:], k.shape[1])),  # noqa: ARG005

@@ -7,7 +7,6 @@ as the kernel's.
 from __future__ import annotations
 
 import importlib.metadata
-import math
 import os
 import sys
 import zlib
@@ -21,6 +20,7 @@ import numpy as np
 
 from device.arena import GUARD_BYTE, NUMPY_DTYPES, Array, element_bytes, strided
 from device.compare import Expectation, compare, expect
+from device.condition import fits, stands_out, worst
 from device.errors import InvalidOperator, ReferenceUnavailable
 from device.operators.base import WHOLE, Case, Operator, TensorSpec
 from device.operators.values import settle, whole_numbers
@@ -78,14 +78,6 @@ CANCELLED = 2 * 2.0**-24
 """Moved inputs move two sums alike whose difference the answer is (softmax's gradient, one weight nearly 1), and torch
 may round both alike; another kernel rounds them apart. An operator that tells the size of such terms
 (`Operator.magnitudes`) has each output moved by up to 2 u of it as well."""
-
-RESIDUE = 2.0**-24
-"""An output whose root mean square is below this share of its inputs' is what rounding leaves of larger numbers: of a
-saturated softmax's gradient, 1e-12 beside inputs of 30, torch may be right by luck and an honest kernel that sums in
-another order be wrong. Such a problem is left out; the cases as given never are."""
-
-LARGEST = {"float16": 65504.0, "float32": float(np.finfo(np.float32).max)}
-"""A case whose answer does not fit into the output's format is no evidence either."""
 
 _MARK = "_sagebook_quiet_pool"
 """Attribute set on the torch module when this module was the first to import it."""
@@ -288,25 +280,6 @@ def _copy_passes(problem: Problem) -> bool:
     return True
 
 
-def _fits(expected: Expectation) -> bool:
-    size = np.abs(expected.reference[np.isfinite(expected.reference)])
-    return bool(size.max(initial=0.0) <= LARGEST.get(expected.dtype, math.inf))
-
-
-def _stands_out(expected: Sequence[Expectation], case: Case, inputs: Sequence[Array]) -> bool:
-    """Whether every real output is more than the residue of its inputs; one that is zero throughout is none."""
-    told = [(flat, spec) for flat, spec in zip(inputs, case.inputs, strict=True) if spec.dtype not in {*WHOLE, "bool"}]
-    scale = max((_rms(numbers(strided(flat, spec), spec.dtype)) for flat, spec in told), default=0.0)
-    sizes = [_rms(e.reference) for e in expected if e.tolerance is not None]
-    return all(size == 0.0 or size >= RESIDUE * scale for size in sizes)
-
-
-def _rms(values: Array) -> float:
-    finite = np.asarray(values, dtype=np.float64)
-    finite = finite[np.isfinite(finite)]
-    return float(np.sqrt(np.mean(np.square(finite)))) if finite.size else 0.0
-
-
 def _tell_single_numbers_apart(problems: list[Problem]) -> list[Problem]:
     """Make evidence of problems whose outputs are single numbers where the next problem's numbers would not pass."""
     single = [p for p in problems if all(e.reference.size == 1 for e in p.expected)]
@@ -320,18 +293,6 @@ def _tell_single_numbers_apart(problems: list[Problem]) -> list[Problem]:
         )
     }
     return [replace(p, evidence=True) if p.name in told else p for p in problems]
-
-
-def _worst(
-    expected: Sequence[Expectation], answers: Sequence[Sequence[Array]], outputs: Sequence[TensorSpec], *,
-    exact: bool = True,
-) -> float:  # fmt: skip
-    """Return the largest error of some answers, in units of what is allowed; with or without outputs that are exact.
-
-    Of rounded numbers half a unit is allowed from the start, and says nothing about the condition.
-    """
-    told = ((e, a, s) for each in answers for e, a, s in zip(expected, each, outputs, strict=True))
-    return max((e.worst(a) for e, a, s in told if not s.rounded and (exact or e.tolerance is not None)), default=0.0)
 
 
 def _expected(
@@ -349,15 +310,15 @@ def _expected(
     expected = around(1.0)
     if rule != "hardened":
         return expected
-    if not always and not (all(_fits(e) for e in expected) and _stands_out(expected, case, inputs)):
+    if not always and not (fits(expected) and stands_out(expected, _told(case, inputs))):
         return None
     own = answer(operator, case, inputs, outputs, wide=False)
     moves = seeded(length, operator.name, case.name)
     moved = [answer(operator, case, inputs, outputs, wide=True, nudge=moves), *_cancelled(operator, case, inputs, wide)]
-    share, sway = _worst(expected, [own], outputs), _worst(expected, moved, outputs, exact=False)
+    share, sway = worst(expected, [own], outputs), worst(expected, moved, outputs, exact=False)
     if max(share, sway) > SUSPECT_SHARE:
         moved += [answer(operator, case, inputs, outputs, wide=True, nudge=moves) for _ in range(NUDGES - 1)]
-        sway = _worst(expected, moved, outputs, exact=False)
+        sway = worst(expected, moved, outputs, exact=False)
     slack = share / HONEST_SHARE
     if sway > 1 / NUDGE_FACTOR:
         slack = max(slack, min(NUDGE_FACTOR * sway, MOST_SLACK))
@@ -365,10 +326,16 @@ def _expected(
         return expected
     if slack <= MOST_SLACK:
         expected = around(slack)
-        share = _worst(expected, [own], outputs)
-        if sway > 1 / NUDGE_FACTOR and NUDGE_FACTOR * _worst(expected, moved, outputs, exact=False) > 2.0:
+        share = worst(expected, [own], outputs)
+        if sway > 1 / NUDGE_FACTOR and NUDGE_FACTOR * worst(expected, moved, outputs, exact=False) > 2.0:
             return expected if always else None  # the benchmark's bound leaves less than the condition asks for
     return expected if always or share <= HONEST_SHARE * (1 + 1e-9) else None
+
+
+def _told(case: Case, inputs: Sequence[Array]) -> list[Array]:
+    """The numbers of the real inputs."""
+    pairs = zip(inputs, case.inputs, strict=True)
+    return [numbers(strided(flat, spec), spec.dtype) for flat, spec in pairs if spec.dtype not in {*WHOLE, "bool"}]
 
 
 def _cancelled(operator: Operator, case: Case, inputs: Sequence[Array], wide: Sequence[Array]) -> list[list[Array]]:

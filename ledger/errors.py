@@ -366,6 +366,19 @@ class SequenceConflictError(ConflictError):
         )
 
 
+class LibraryContendedError(ConflictError):
+    """Other services wrote the library without a pause, so that a command could not be decided on what it holds."""
+
+    code = "library-contended"
+
+    def __init__(self, library: str) -> None:
+        super().__init__(
+            f"other services keep writing library {library!r}, and nothing was stored; repeat the request, or send it "
+            "to the service that writes most",
+            library=library,
+        )
+
+
 class IdempotencyConflictError(ConflictError):
     """The same idempotency key came with other content."""
 

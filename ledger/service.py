@@ -25,6 +25,7 @@ from ledger.folding import Folds
 from ledger.opened import Opened
 from ledger.progress import Progress
 from ledger.proofs import Proofs
+from ledger.races import tries
 from ledger.record import event_record
 from ledger.store import chain, codec
 from ledger.store.checkpoint import LogKey
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from ledger.retrieval.embed import Embedder
     from ledger.retrieval.lexical import LexicalIndex
 
-_RACES = 20
 _NEAR = 32  # sequences that lie this close are cheaper to read together than apart
 __all__ = ["Batch", "Call", "Ledger", "event_record"]
 _Answer = TypeVar("_Answer", bound=BaseModel | None)
@@ -259,7 +259,7 @@ class Ledger:
         Raises what the command refuses with; then nothing is stored.
         """
         opened = self._open(library, create=create)
-        for _ in range(_RACES):
+        for _ in tries():
             decided = self._decide(opened, call, command, answer)
             if decided is None:
                 continue
@@ -288,7 +288,7 @@ class Ledger:
                     opened.forget()
             self._tell(library, call, decided.batch)
             return decided.answer
-        raise errors.SequenceConflictError(library, opened.state.sequence, self._log.head(library).sequence)
+        raise errors.LibraryContendedError(library)
 
     def _decide(
         self, opened: Opened, call: Call, command: Callable[[Batch], None], answer: Callable[[Batch], _Answer]

@@ -72,31 +72,40 @@ def invalidate(state: State, subject: str, reason: str, by: Literal["person", "j
     """Withdraw the verdicts behind the scored stages that the subject names. The restatement follows.
 
     A candidate is withdrawn for good, wherever its source or artefact comes up: a stage that is open or yet to come is
-    not scored from it either, so it may be withdrawn before any stage rests on it.
+    not scored from it either, so it may be withdrawn before any stage rests on it. A stage that no longer counts may
+    be named once more under another subject, and counts again only when no reversal of it stands.
     """
-    stages = tuple(s for s in reversal.stages_of(state, subject) if not state.stages[s].invalid)
-    kind, _, name = subject.partition(":")
-    if not stages and (kind != "candidate" or name in state.withdrawn):
+    scored = reversal.stages_of(state, subject)
+    stages = tuple(s for s in scored if not state.stages[s].invalid)
+    if subject.startswith("candidate:"):
+        known = _is_withdrawn(state, subject)
+    else:
+        known = all(subject in state.stages[s].reversals for s in scored)
+    if not stages and known:
         raise errors.NothingToReverseError(subject, "it names no scored stage that still counts")
     return [ev.StageInvalidated(stages=stages, subject=subject, reason=reason, by=by)]
 
 
 def reinstate(state: State, subject: str, reason: str, by: Literal["person", "judge"]) -> list[ev.StageReinstated]:
-    """Let withdrawn verdicts count again. The restatement follows.
+    """Reverse the reversal of a subject: the stages that no other reversal holds count again. The restatement follows.
 
-    What was scored without a candidate while it was withdrawn keeps that score. A stage whose score was read from a
-    candidate that stays withdrawn does not count again.
+    A stage may be taken out of the reversal of its task by its own name. What was scored without a candidate while it
+    was withdrawn keeps that score.
     """
-    invalid = [s for s in reversal.stages_of(state, subject) if state.stages[s].invalid]
-    kind, _, name = subject.partition(":")
-    back = {name} if kind == "candidate" else set()
-    held = {s: under for s in invalid if (under := reversal.withdrawn_under(state, s) - back)}
+    invalid = tuple(s for s in reversal.stages_of(state, subject) if state.stages[s].invalid)
+    ended = {s: reversal.ended_by(state, s, subject) for s in invalid}
+    held = {s: others for s in invalid if (others := reversal.standing(state, s) - ended[s])}
+    if not any(ended.values()) and not _is_withdrawn(state, subject):
+        if not held:
+            raise errors.NothingToReverseError(subject, "it names no stage that was invalidated")
+        stage, others = next(iter(held.items()))
+        raise errors.NothingToReverseError(
+            subject, f"stage {stage!r} was invalidated as {min(others)}; reinstate {min(others)} instead"
+        )
     stages = tuple(s for s in invalid if s not in held)
-    if not stages and not back & state.withdrawn:
-        if held:
-            stage, under = next(iter(held.items()))
-            raise errors.NothingToReverseError(
-                subject, f"stage {stage!r} rests on a withdrawn candidate; reinstate candidate:{min(under)} instead"
-            )
-        raise errors.NothingToReverseError(subject, "it names no stage that was invalidated")
     return [ev.StageReinstated(stages=stages, subject=subject, reason=reason, by=by)]
+
+
+def _is_withdrawn(state: State, subject: str) -> bool:
+    kind, _, sha256 = subject.partition(":")
+    return kind == "candidate" and sha256 in state.withdrawn

@@ -126,6 +126,8 @@ class Stage(msgspec.Struct):
     outcome: ev.OutcomeReported | None = None
     invalid: bool = False
     """Its verdicts were withdrawn; the memory is as if it had not been scored."""
+    reversals: set[str] = field(default_factory=set)
+    """Subjects `stage:ID` and `task:ID` under which it was, and still is; hashes stand in `State.withdrawn`."""
     first: str | None = None
     best: str | None = None
     """Candidates that its score was read from."""

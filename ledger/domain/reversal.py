@@ -55,6 +55,16 @@ def withdrawn_under(state: State, stage: str) -> set[str]:
     return {sha256 for c in read for sha256 in (c.source, c.artefact) if sha256 in state.withdrawn and sha256}
 
 
+def standing(state: State, stage: str) -> set[str]:
+    """The subjects under which a stage's verdicts were withdrawn, and still are."""
+    return state.stages[stage].reversals | {f"candidate:{sha256}" for sha256 in withdrawn_under(state, stage)}
+
+
+def ended_by(state: State, stage: str, subject: str) -> set[str]:
+    """Those of them that reinstating a subject ends: its own, and for the stage itself those of its task too."""
+    return state.stages[stage].reversals if subject == f"stage:{stage}" else standing(state, stage) & {subject}
+
+
 def _numbers(experience: Experience) -> ev.Restated:
     return ev.Restated(
         experience=experience.id,

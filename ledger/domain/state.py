@@ -109,11 +109,17 @@ def _embedded(state: State, event: ev.ExperienceEmbedded) -> None:
 
 def _reversed(state: State, event: ev.StageInvalidated | ev.StageReinstated) -> None:
     state.reversal = state.sequence
-    kind, _, sha256 = event.subject.partition(":")
+    invalid = isinstance(event, ev.StageInvalidated)
+    kind, _, name = event.subject.partition(":")
     if kind == "candidate":
-        (state.withdrawn.add if isinstance(event, ev.StageInvalidated) else state.withdrawn.discard)(sha256)
-    for stage in (state.stages[name] for name in event.stages):
-        stage.invalid = isinstance(event, ev.StageInvalidated)
+        (state.withdrawn.add if invalid else state.withdrawn.discard)(name)
+    else:
+        named = state.tasks[name].stages if kind == "task" else [name]
+        for stage in (state.stages[one] for one in named if state.stages[one].status == "scored"):
+            ended = stage.reversals if kind == "stage" else {event.subject}
+            stage.reversals = stage.reversals | {event.subject} if invalid else stage.reversals - ended
+    for stage in (state.stages[one] for one in event.stages):
+        stage.invalid = invalid
         stage.trail.append(state.sequence)
 
 

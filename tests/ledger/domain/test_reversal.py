@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from ledger import errors
 from ledger.domain import decide, govern, reversal
@@ -205,6 +206,104 @@ def test_a_stage_that_rests_on_a_withdrawn_candidate_is_reinstated_with_it_alone
     play = withdrawn_kernel()
     with pytest.raises(errors.NothingToReverseError, match="reinstate candidate:2222"):
         govern.reinstate(play.state, "stage:c", "r", "person")
+
+
+def counting(play: Play) -> set[str]:
+    return {name for name, stage in play.state.stages.items() if stage.status == "scored" and not stage.invalid}
+
+
+def test_a_stage_counts_again_only_when_no_reversal_of_it_stands() -> None:
+    """Its own reversal outlives that of the candidate it rests on, in either order."""
+    play = Play()
+    play.record("a")
+    play.task("t", "softmax")
+    play.open("s", "t", "correctness", "judged")
+    play.judge("s", "k1", "correct", 1.0, source="k1")
+    play.score("s")
+    candidate = f"candidate:{play.state.tasks['t'].candidates['k1'].source}"
+    for first, second in (("stage:s", candidate), (candidate, "stage:s")):
+        reverse(play, first)
+        reverse(play, second)
+        reverse(play, candidate, back=True)
+        assert counting(play) == set()
+        reverse(play, "stage:s", back=True)
+        assert counting(play) == {"s"}
+
+
+def test_the_reversal_of_a_task_is_reversed_without_that_of_its_stage() -> None:
+    """And a stage may be taken out of the reversal of its task by its own name."""
+    play = Play()
+    play.record("a")
+    play.task("t", "softmax")
+    for stage in ("s1", "s2"):
+        play.open(stage, "t")
+        play.tell(stage, correct=True)
+        play.score(stage)
+    reverse(play, "stage:s1")
+    reverse(play, "task:t")
+    reverse(play, "task:t", back=True)
+    assert counting(play) == {"s2"}
+    with pytest.raises(errors.NothingToReverseError, match="reinstate stage:s1 instead"):
+        govern.reinstate(play.state, "task:t", "r", "person")
+    reverse(play, "task:t")
+    reverse(play, "stage:s2", back=True)
+    assert counting(play) == {"s2"}
+    reverse(play, "stage:s1", back=True)
+    assert counting(play) == {"s1", "s2"}
+
+
+STAGES = ("t1c", "t1o", "t2c", "t2o")
+SUBJECTS = (*(f"stage:{s}" for s in STAGES), "task:t1", *(f"candidate:{c * 63}{end}" for c, end in ("11", "1a", "2a")))
+
+
+class Standing(RuleBasedStateMachine):
+    """Reversals in any order beside a plain list of which stand: (subject, the stages that it named then)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.play = Play()
+        self.stands: dict[str, set[str]] = {}
+        self.play.record("a")
+        for task in ("t1", "t2"):
+            self.play.task(task, "softmax")
+            self.play.open(f"{task}c", task, "correctness", "judged")
+            self.play.judge(f"{task}c", "k1", "correct", 1.0, source="1" * 64)
+            self.play.score(f"{task}c")
+            self.play.open(f"{task}o", task, "optimization", "judged")
+            self.play.judge(f"{task}o", "k2", "correct", 0.5, source=task[1] * 63 + "a")
+            self.play.score(f"{task}o")
+
+    def named(self, subject: str) -> set[str]:
+        """Both kinds of stage rest on the first candidate, an optimization on a second, too."""
+        kind, _, name = subject.partition(":")
+        if kind == "candidate":
+            return set(STAGES) if name == "1" * 64 else {f"t{name[0]}o"}
+        return {name} if kind == "stage" else {f"{name}c", f"{name}o"}
+
+    @rule(subject=st.sampled_from(SUBJECTS), back=st.booleans())
+    def reverse(self, subject: str, back: bool) -> None:
+        """One more reversal, or one of a reversal, refused or not."""
+        try:
+            reverse(self.play, subject, back=back)
+        except errors.NothingToReverseError:
+            return
+        if not back:
+            self.stands.setdefault(subject, set()).update(self.named(subject))
+            return
+        self.stands.pop(subject, None)
+        if subject.startswith("stage:"):
+            for task in (other for other in self.stands if other.startswith("task:")):
+                self.stands[task] -= self.named(subject)
+
+    @invariant()
+    def a_stage_counts_where_nothing_that_names_it_stands(self) -> None:
+        """Whatever came first."""
+        fallen = set().union(*self.stands.values()) if self.stands else set()
+        assert counting(self.play) == set(STAGES) - fallen
+
+
+TestStanding = Standing.TestCase
+TestStanding.settings = settings(max_examples=60, stateful_step_count=12, deadline=None)
 
 
 @pytest.mark.parametrize(

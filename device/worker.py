@@ -40,8 +40,9 @@ _READY, _CALL = -1, 2
 
 _STOP_SECONDS = 2.0
 _GONE = (b"Z", b"X")
-_FLAGS, _EXITING = 6, 0x4  # the word after the command's name that holds the flags, and PF_EXITING (linux/sched.h)
 """States of threads that have ended."""
+_FLAGS, _EXITING = 6, 0x4
+"""The word after the command's name that holds a thread's flags, and PF_EXITING (linux/sched.h) among them."""
 
 
 class Worker:

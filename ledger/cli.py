@@ -257,15 +257,19 @@ def _shown(url: str) -> str:
 
 
 def lines_of(path: Path) -> Iterator[bytes]:
-    """Lines of a file, or of standard input for `-`."""
+    """Lines of a file, or of standard input for `-`. Raises before the first is asked for, while nothing is sent."""
     if str(path) == "-":
-        yield from sys.stdin.buffer
-        return
+        return iter(sys.stdin.buffer)
     try:
-        with path.open("rb") as file:
-            yield from file
+        path.open("rb").close()
     except OSError as error:
         raise errors.InvalidInputError(f"the trace {str(path)!r} can not be read: {error}") from None
+    return _read(path)
+
+
+def _read(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        yield from file
 
 
 def text_of(path: Path) -> str:

@@ -86,7 +86,7 @@ def register_audit(app: typer.Typer) -> None:  # noqa: C901, PLR0915 - it holds 
         """Recompute all from the facts: under the recorded policy (exit code 7 on a difference), or another one."""
         with cli.client(db, server) as ledger:
             with cli.busy(f"re-deriving {library}") as tell:
-                given = policy_argument(policy) if policy else None
+                given = None if policy is None else policy_argument(policy)
                 answer = ledger.rederive(library, policy=given, tell=tell)
             if as_json:
                 cli.show(answer)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ledger import errors
+from ledger.repeats import without_repeats
 
 
 def policy_argument(given: str) -> str | dict[str, Any]:
@@ -20,7 +21,7 @@ def policy_argument(given: str) -> str | dict[str, Any]:
             import tomllib  # noqa: PLC0415
 
             return tomllib.loads(text)
-        fields = json.loads(text)
+        fields = json.loads(text, object_pairs_hook=without_repeats)
     except FileNotFoundError:
         raise errors.PolicyError(f"there is no policy file {given!r}") from None
     except (OSError, ValueError) as error:

@@ -8,11 +8,14 @@ What the ledger computes is in no record: an import computes it again.
 
 from __future__ import annotations
 
+import contextlib
+import json
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
 from ledger import wire
+from ledger.repeats import without_repeats
 
 ERASED = "[erased]"
 """Stands in a trace for a text that a redaction took out."""
@@ -287,7 +290,9 @@ _READ: TypeAdapter[TraceRecord] = TypeAdapter(Annotated[TraceRecord, Field(discr
 
 
 def read(line: bytes) -> TraceRecord:
-    """One line as a record. Raises pydantic.ValidationError."""
+    """One line as a record. Raises pydantic.ValidationError, and ValueError where a key stands twice."""
+    with contextlib.suppress(json.JSONDecodeError, UnicodeDecodeError):  # what is no JSON is told about below
+        json.loads(line, object_pairs_hook=without_repeats)
     return _READ.validate_json(line)
 
 

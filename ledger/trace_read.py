@@ -104,6 +104,9 @@ def _chunks(job: _Import, lines: Iterable[bytes]) -> Iterator[list[_Line]]:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
             raise TraceInvalidError(number, f"{where or 'record'}: {first['msg']}", "trace-invalid") from None
+        except ValueError as error:
+            yield chunk
+            raise TraceInvalidError(number, str(error), "trace-invalid") from None
         job.read += 1
         if isinstance(record, trace.LibraryRecord):
             yield chunk

@@ -44,7 +44,7 @@ class _Subject(_Part):
 
 class _Compile(_Part):
     ok: bool
-    seconds: float = Field(ge=0)
+    seconds: float = Field(ge=0, le=1e9, allow_inf_nan=False)
 
 
 class _Verify(_Part):

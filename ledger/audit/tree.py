@@ -68,7 +68,7 @@ def _rule(rule: Json | None) -> Iterator[str]:
         return
     yield (
         f"rule [{rule['sequence']}] by {rule['actor']}, {rule['tokens']} tokens ({rule['tokenizer']}), blob "
-        f"{words.short(rule['blob'])}"
+        f"{words.blob(rule['blob'])}"
     )
     for line in (rule["text"] or "(erased)").splitlines():
         yield f"  | {line}"
@@ -99,10 +99,10 @@ def _change(change: Json, *, diff: bool) -> Iterator[str]:
 def _origin(origin: Json) -> Iterator[str]:
     yield (
         f"origin [{origin['sequence']}]: {origin['kind']} {origin['name']} recorded by {origin['actor']} at "
-        f"{origin['time']}, text {words.short(origin['body'])}"
+        f"{origin['time']}, text {words.blob(origin['body'])}"
     )
     for sha256 in origin["texts"]:
-        yield f"  drawn from {words.short(sha256)}"
+        yield f"  drawn from {words.blob(sha256)}"
     for line in (origin["body_text"] or "(erased)").splitlines():
         yield f"  | {line}"
     for item in origin["amendments"]:

@@ -16,9 +16,9 @@ def number(value: float | None, digits: int = 4) -> str:
     return "not measured" if value is None else f"{value:.{digits}f}"
 
 
-def short(sha256: str | None) -> str:
-    """The head of a hash."""
-    return "none" if sha256 is None else sha256[:12]
+def blob(sha256: str | None) -> str:
+    """A hash in full, since that is what commands and paths take."""
+    return "none" if sha256 is None else sha256
 
 
 def _enough(value: float) -> str:
@@ -207,7 +207,7 @@ def change(item: Json) -> str:
     latency = "" if item["latency_ms"] is None else f", {item['latency_ms']:.4f} ms"
     return (
         f"candidate {item['candidate']} [{item['sequence']}] from {item['parent'] or 'nothing'}: {item['change']} "
-        f"({item['outcome'] or 'not judged'}{latency}), source {short(item['source'])}"
+        f"({item['outcome'] or 'not judged'}{latency}), source {blob(item['source'])}"
     )
 
 
@@ -230,7 +230,7 @@ def evidence(item: Json) -> Iterator[str]:
                 f" (reference {fact['reference_ms']:.4f} ms)"
             )
         yield (
-            f"{role} {fact['candidate']}: {verdict}{measured}; report {short(fact.get('report'))}, "
+            f"{role} {fact['candidate']}: {verdict}{measured}; report {blob(fact.get('report'))}, "
             f"judge {str(fact.get('judge'))[:12]}"
         )
 
@@ -309,7 +309,7 @@ def amendment(item: Json) -> str:
     """Who changed the text, and why."""
     return (
         f"amended [{item['sequence']}] by {item['actor']} at {item['time']}: {item['reason']}; "
-        f"title {item['title']!r}, text {short(item['body'])}"
+        f"title {item['title']!r}, text {blob(item['body'])}"
         + ("" if item["conditions"] is None else ", other conditions")
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ledger import views, wire
 from ledger.domain import consolidation, decide
 from ledger.domain import events as ev
-from ledger.domain.applicability import holds
+from ledger.domain.applicability import check_asked, holds
 from ledger.domain.state import Experience, State, Task
 from ledger.service import Batch, Call, Ledger
 
@@ -106,6 +106,7 @@ def page(
     ledger: Ledger, library: str, *, after: int, limit: int, asked: wire.ExperienceFilter
 ) -> tuple[list[wire.Experience], int | None]:
     """Experiences recorded after a sequence, in order, and the sequence to go on from if there are more."""
+    check_asked(asked.dtype, asked.toolkit)
     with ledger.reading(library) as state:
         like = Task(
             id="",

@@ -38,12 +38,24 @@ def check(conditions: ev.Conditions) -> None:
         if any(not item.strip() for item in getattr(conditions, field)):
             raise ConditionInvalidError(field, "it holds an empty name; leave that out")
     for dtype in conditions.dtypes:
-        if _dtype(dtype) not in DTYPES:
-            close = difflib.get_close_matches(_dtype(dtype), (*DTYPES, *_ALIASES), n=1, cutoff=0.5)
-            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(DTYPES)}"
-            raise ConditionInvalidError("dtypes", f"{dtype!r} is no element type; {hint}")
+        _check_dtype("dtypes", dtype)
     _check_toolkit(conditions.toolkit)
     _check_shapes(conditions.shapes)
+
+
+def check_asked(dtype: str, toolkit: str) -> None:
+    """Raise ConditionInvalidError where a filter names an element type or version that no condition can be held to."""
+    if dtype.strip():
+        _check_dtype("dtype", dtype)
+    if toolkit.strip() and version_of(toolkit) is None:
+        raise ConditionInvalidError("toolkit", f"{toolkit!r} has no version at its end; write one such as 'CANN 8.5'")
+
+
+def _check_dtype(field: str, dtype: str) -> None:
+    if _dtype(dtype) not in DTYPES:
+        close = difflib.get_close_matches(_dtype(dtype), (*DTYPES, *_ALIASES), n=1, cutoff=0.5)
+        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(DTYPES)}"
+        raise ConditionInvalidError(field, f"{dtype!r} is no element type; {hint}")
 
 
 def _check_toolkit(given: str) -> None:

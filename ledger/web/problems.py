@@ -10,6 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from ledger import errors, wire
 from ledger.words import told
@@ -94,6 +95,13 @@ def facts_of(error: errors.LedgerError) -> dict[str, Any]:
     return {k: list(v) if isinstance(v, tuple) else v for k, v in error.facts.items() if v is not None}
 
 
+def _nothing_at(path: str) -> str:
+    return (
+        f"there is nothing at {path}; /v1/openapi.json lists the API, and an experience's page is "
+        "/libraries/LIB/experiences/ID"
+    )
+
+
 def install(app: FastAPI, page: Page) -> None:
     """Answer every failure as a problem document, shown by `page` where a person asked for a page."""
     app.state.problem_page = page
@@ -136,7 +144,8 @@ def install(app: FastAPI, page: Page) -> None:
         if not isinstance(error, HTTPException):
             raise error
         code = {404: "route-unknown", 405: "method-not-allowed"}.get(error.status_code, "http-error")
-        return problem(request, status=error.status_code, code=code, title=_title(code), detail=str(error.detail))
+        detail = _nothing_at(request.url.path) if error.status_code == 404 else str(error.detail)
+        return problem(request, status=error.status_code, code=code, title=_title(code), detail=detail)
 
     def crashed(request: Request, error: Exception) -> Response:
         say.exception("crashed", path=request.url.path, exc_info=error)
@@ -152,4 +161,5 @@ def install(app: FastAPI, page: Page) -> None:
     app.add_exception_handler(errors.LedgerError, refused)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, http)
+    app.add_exception_handler(ClientDisconnect, lambda *_: Response(status_code=400))  # nobody is there to read it
     app.add_exception_handler(Exception, crashed)

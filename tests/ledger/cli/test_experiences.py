@@ -104,3 +104,12 @@ def test_retrieved_in_an_open_stage(lib: Run) -> None:
     """A stage that is not open is named; the query that nothing answers answers with nothing."""
     assert "'ghost'" in lib("retrieve", "lib", "ghost", "tail", code=3).err
     assert "blank" in lib("retrieve", "lib", "s0", " ", code=2).err
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [("--dtype", "float17", "did you mean 'float16'"), ("--toolkit", "zzz", "no version")],
+)
+def test_a_filter_that_nothing_can_be_held_to_is_refused(team: Run, option: str, value: str, says: str) -> None:
+    """An empty list would say that there are none."""
+    assert says in team("experience", "list", "team", option, value, code=2).err

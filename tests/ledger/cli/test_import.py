@@ -88,6 +88,10 @@ BROKEN: dict[str, tuple[str, str]] = {
     "rule without tokens": (record(record="rule", experience="cold", text="r", tokens=0), "tokens"),
     "no stages": (record(record="experience", id="x", title="t", stages=[]), "stages"),
     "an id that no path holds": (record(record="experience", id="a/b", title="t"), "id"),
+    "a key that stands twice": (
+        '{"record": "experience", "id": "a", "title": "t", "id": "b"}\n',
+        "the key 'id' stands twice",
+    ),
     "binary": ("\x00\x01\n", "Invalid JSON"),
 }
 

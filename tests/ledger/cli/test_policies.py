@@ -98,3 +98,18 @@ def test_a_change_of_policy_that_is_none_is_refused(run: Run, given: tuple[str, 
     """Without a reason, of an unknown name, or to what holds already."""
     run("library", "create", "lib")
     assert says in run("library", "policy", "lib", *given, code=code).err
+
+
+def test_a_policy_field_that_stands_twice_is_refused(run: Run, tmp_path: Path) -> None:
+    """Else the second would win without a word."""
+    (tmp_path / "p.json").write_text('{"beta": 0.5, "beta": 0.25}')
+    assert (
+        "the key 'beta' stands twice"
+        in run("library", "create", "lib", "--policy", str(tmp_path / "p.json"), code=2).err
+    )
+
+
+def test_an_empty_policy_is_no_policy(run: Run) -> None:
+    """A variable of a script that is not set does not mean the recorded one."""
+    run("library", "create", "lib")
+    assert "''" in run("rederive", "lib", "--policy", "", code=2).err

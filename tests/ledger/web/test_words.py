@@ -106,6 +106,18 @@ def test_a_cost_names_what_is_there(client: LedgerClient) -> None:
         client.cost("lib", "s", wire.Cost(kind="upkeep", seconds=1.0, experience="tial"))
 
 
+def test_costs_stay_numbers(client: LedgerClient, http: httpx.Client) -> None:
+    """Of seconds that no sum can hold the first is refused, and what was spent can still be asked for."""
+    client.start_task("lib", wire.NewTask(task="t", operator="o", model="m"))
+    client.open_stage("lib", "t", wire.NewStage(stage="s", kind="correctness"))
+    answer = http.post("/v1/libraries/lib/stages/s/costs", json={"kind": "model", "seconds": 1e308})
+    assert answer.status_code == 422
+    assert "seconds" in answer.json()["detail"]
+    client.cost("lib", "s", wire.Cost(kind="model", seconds=1e9))
+    client.cost("lib", "s", wire.Cost(kind="model", seconds=1e9))
+    assert client.costs("lib", by="library").groups[0].model_seconds == 2e9
+
+
 @pytest.mark.parametrize("subject", ["candidate:abc", "candidate:" + "0" * 64])
 def test_an_unknown_hash_says_that_it_is_one(client: LedgerClient, subject: str) -> None:
     """Not that a stage lacks a candidate."""

@@ -98,6 +98,21 @@ class UnknownExperienceError(NotFoundError):
         super().__init__(f"there is no experience {experience!r}{hint}", experience=experience, close=close)
 
 
+class ExperienceNotYetError(NotFoundError):
+    """An experience is asked about as of a point before it was recorded."""
+
+    code = "experience-not-yet"
+
+    def __init__(self, experience: str, sequence: int, recorded: int) -> None:
+        super().__init__(
+            f"as of sequence {sequence} there was no experience {experience!r}: it was recorded at {recorded}; "
+            f"ask as of that or later",
+            experience=experience,
+            sequence=sequence,
+            recorded=recorded,
+        )
+
+
 class ExperienceExistsError(ConflictError):
     code = "experience-exists"
 

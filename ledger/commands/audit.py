@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -16,7 +16,7 @@ from ledger.domain.rederive import Difference, rederive
 from ledger.domain.state import State
 from ledger.domain.trail import Entry
 from ledger.domain.whereabouts import trail_of
-from ledger.errors import InvalidInputError
+from ledger.errors import ExperienceNotYetError, InvalidInputError
 from ledger.progress import Tell, counted, untold
 from ledger.service import Ledger
 
@@ -25,9 +25,17 @@ def why(ledger: Ledger, library: str, name: str, at: str | int | None = None) ->
     """Why an experience's rule is resident or not, now or as of a point."""
     sequence = point(ledger, library, at)
     if sequence is not None:
-        return _why(ledger, library, name, ledger.as_of(library, sequence))
+        then = ledger.as_of(library, sequence)
+        if name not in then.experiences:
+            _not_yet(ledger, library, name, sequence)
+        return _why(ledger, library, name, then)
     with ledger.reading(library) as state:
         return _why(ledger, library, name, state)
+
+
+def _not_yet(ledger: Ledger, library: str, name: str, sequence: int) -> NoReturn:
+    with ledger.reading(library) as now:
+        raise ExperienceNotYetError(name, sequence, decide.experience_of(now, name).trail[0])
 
 
 def _why(ledger: Ledger, library: str, name: str, state: State) -> dict[str, Any]:

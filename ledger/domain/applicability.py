@@ -51,6 +51,17 @@ def check_asked(dtype: str, toolkit: str) -> None:
         raise ConditionInvalidError("toolkit", f"{toolkit!r} has no version at its end; write one such as 'CANN 8.5'")
 
 
+def check_task(task: ev.TaskStarted) -> None:
+    """Raise ConditionInvalidError where a task says of itself what no condition can be held to."""
+    if task.dtype.strip():
+        _check_dtype("dtype", task.dtype)
+    for name, size in task.shapes.items():
+        if not name.strip():
+            raise ConditionInvalidError("shapes", "a size has no name; say which it is, e.g. `last_axis`")
+        if size < 0:
+            raise ConditionInvalidError(f"shapes.{name}", f"it is {size}; a size is never below 0")
+
+
 def _check_dtype(field: str, dtype: str) -> None:
     if _dtype(dtype) not in DTYPES:
         close = difflib.get_close_matches(_dtype(dtype), (*DTYPES, *_ALIASES), n=1, cutoff=0.5)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ledger import errors
 from ledger.domain import consolidation, credit
 from ledger.domain import events as ev
+from ledger.domain.applicability import check_task
 from ledger.domain.policy import Policy
 from ledger.domain.state import Candidate, Experience, Stage, State, Task
 
@@ -112,6 +113,7 @@ def start_task(state: State, new: ev.TaskStarted) -> list[ev.Event]:
     """Begin an attempt."""
     if new.task in state.tasks:
         raise errors.TaskExistsError(new.task)
+    check_task(new)
     return [new]
 
 

@@ -90,6 +90,16 @@ def test_as_of_an_earlier_sequence_the_answer_is_the_earlier_one(ledger):
     assert ledger.why("lib", "x1", at=recorded.time)["sequence"] >= scored[0]
 
 
+def test_before_its_recording_the_refusal_says_when_it_was_recorded(ledger):
+    """Not that there is none; one that never was stays unknown, as of any point."""
+    recorded = next(e.sequence for e in ledger.events("lib") if e.type == "experience.recorded")
+    with pytest.raises(errors.ExperienceNotYetError, match=f"recorded at {recorded}"):
+        ledger.why("lib", "x1", at=recorded - 1)
+    assert ledger.why("lib", "x1", at=recorded)["sequence"] == recorded
+    with pytest.raises(errors.UnknownExperienceError, match="'ghost'"):
+        ledger.why("lib", "ghost", at=recorded)
+
+
 def test_a_point_that_is_none_is_refused(ledger):
     """Neither a number nor a time, and a sequence past the head."""
     with pytest.raises(errors.InvalidInputError, match="neither a sequence nor a time"):

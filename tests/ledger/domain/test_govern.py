@@ -208,6 +208,24 @@ def test_a_condition_that_can_not_hold_is_refused_by_name(conditions: ev.Conditi
 
 
 @pytest.mark.parametrize(
+    ("told", "named"),
+    [
+        ({"dtype": "float17"}, "did you mean 'float16'"),
+        ({"shapes": {"rows": -1}}, "never below 0"),
+        ({"shapes": {" ": 4}}, "has no name"),
+    ],
+)
+def test_a_task_that_no_condition_can_be_held_to_is_refused_by_name(told: dict[str, object], named: str) -> None:
+    """Unknown element types and sizes below 0; an alias and an empty axis are taken."""
+    play = Play()
+    fields = {"task": "t", "operator": "gelu", "level": 1, "model": "m", "budget": 9}
+    with pytest.raises(errors.ConditionInvalidError, match=named):
+        decide.start_task(play.state, msgspec.convert({**fields, **told}, ev.TaskStarted))
+    taken = msgspec.convert({**fields, "dtype": "bf16", "shapes": {"rows": 0}}, ev.TaskStarted)
+    assert decide.start_task(play.state, taken) == [taken]
+
+
+@pytest.mark.parametrize(
     "toolkit",
     ["", ">=8.3,<9", ">8,<8.0.1", "==8.*", "~=8.3", "!=8.3", "<9", "==8.5.RC1", ">=8.3,!=8.3,<8.4", "===weekly"],
 )

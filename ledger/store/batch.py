@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -112,7 +113,7 @@ class _Batch:
         pipeline = getattr(getattr(self._cursor, "connection", None), "pipeline", contextlib.nullcontext)
         try:
             with pipeline():
-                self._many(self._sql.insert_event, self._events)
+                self._insert_events()
                 self._many(self._sql.move_head, self._heads)
                 self._many(self._sql.insert_answer, self._answers)
                 self._many(self._sql.insert_blob, [(sha256, len(data), data) for sha256, data in self._blobs.items()])
@@ -130,6 +131,15 @@ class _Batch:
         self._many(self._sql.change_answer, [(ERASED, library, key) for key in held])
         for kind in MADE_OF_TEXTS:
             self._cursor.execute(self._sql.drop_snapshots, (library, kind))
+
+    def _insert_events(self) -> None:
+        start = 0
+        for count, statement in self._sql.insert_events:
+            while len(self._events) - start >= count:
+                rows = self._events[start : start + count]
+                self._cursor.execute(statement, tuple(itertools.chain.from_iterable(rows)))
+                start += count
+        self._many(self._sql.insert_event, self._events[start:])
 
     def _many(self, statement: str, values: list[tuple[Any, ...]]) -> None:
         if len(values) == 1:

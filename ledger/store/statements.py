@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
@@ -25,6 +26,9 @@ from ledger.store.schema import blobs, events, idempotency, libraries, snapshots
 
 if TYPE_CHECKING:
     from sqlalchemy import Dialect, Table
+
+
+_ROWS = (64, 16, 4)
 
 
 class Statements:
@@ -76,6 +80,10 @@ class Statements:
         )
         self.insert_library = self._text(new(libraries).on_conflict_do_nothing(), "name", "sequence", "hash")
         self.insert_event = self._text(new(events), "library", "sequence", "type", "record", "hash")
+        # SQLite's driver lets other threads run at each row that it steps to, and waits its turn again: many rows a
+        # statement are one step. PostgreSQL's are sent in a pipeline anyhow.
+        self.insert_events = tuple((n, self._rows(insert, events, n)) for n in _ROWS if dialect.name == "sqlite")
+        """Rows a statement and its text, most first; the parameters are those of `insert_event`, row by row."""
         self.answer = self._text(
             select(idempotency.c.digest, idempotency.c.first, idempotency.c.last, idempotency.c.answer).where(
                 idempotency.c.library == library, idempotency.c.key == key
@@ -120,6 +128,13 @@ class Statements:
         self.blocks = self._blocks()
         self.page = self._page(events.c.type)
         self.page_of_bytes = self._page(cast(events.c.type, LargeBinary))
+
+    def _rows(self, insert: Any, table: Table, count: int) -> str:
+        named = [[f"{column.name}_{n}" for column in table.columns] for n in range(count)]
+        rows: list[dict[str, Any]] = [
+            dict(zip(table.columns.keys(), map(bindparam, names), strict=True)) for names in named
+        ]
+        return self._text(insert(table).values(rows), *itertools.chain.from_iterable(named))
 
     def _range(self, *columns: Any) -> str:
         return self._text(

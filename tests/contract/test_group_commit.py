@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -127,3 +129,69 @@ def test_an_interrupted_leader_leaves_nobody_waiting():
     third = Append(committer, "lib", [], AnySequence(), None, {})
     committer.put(third)
     assert third.wait() == Head(1, b"")
+
+
+def test_a_leader_that_is_interrupted_while_it_gathers_gives_up_the_lead(monkeypatch: pytest.MonkeyPatch):
+    """Nothing of its batch was begun, and the next one that waits commits all of it."""
+    batches: list[int] = []
+
+    def commit(items: list[Append]) -> None:
+        batches.append(len(items))
+        for item in items:
+            item.outcome = Head(1, b"")
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    committer = Committer(commit)
+    first, second = (Append(committer, "lib", [], AnySequence(), None, {}) for _ in range(2))
+    committer.put(first)
+    committer.put(second)
+    with monkeypatch.context() as patch:
+        patch.setattr(committer, "_gather", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            first.wait()
+    assert second.wait() == first.wait() == Head(1, b"")
+    assert batches == [2]
+
+
+@pytest.mark.parametrize("stands_first", [True, False])
+def test_who_is_interrupted_while_it_waits_holds_nobody_up(*, stands_first: bool):
+    """The main thread stands in line, before another or after it, and is sent away by a signal; the other is answered."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def commit(items: list[Append]) -> None:
+        if not begun.is_set():
+            begun.set()
+            go_on.wait()
+        for item in items:
+            item.outcome = Head(1, b"")
+
+    def sent_away(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def in_line(item: Append) -> None:
+        while not item.gates:
+            time.sleep(0.001)
+
+    committer = Committer(commit)
+    leading, mine, other = (Append(committer, "lib", [], AnySequence(), None, {}) for _ in range(3))
+    committer.put(leading)
+    with ThreadPoolExecutor(2) as pool:
+        led = pool.submit(leading.wait)
+        begun.wait()
+        for item in (mine, other) if stands_first else (other, mine):
+            committer.put(item)
+        answered = pool.submit(other.wait)
+        in_line(other)
+        before = signal.signal(signal.SIGALRM, sent_away)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            with pytest.raises(KeyboardInterrupt):
+                mine.wait()
+        finally:
+            signal.signal(signal.SIGALRM, before)
+            go_on.set()
+        assert led.result(10) == answered.result(10) == Head(1, b"")
+    assert mine.gates == []
+    assert mine.wait() == Head(1, b"")
